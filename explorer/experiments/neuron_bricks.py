@@ -14,6 +14,7 @@ import torch
 
 from explorer.experiments import Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.basis import Basis
 from explorer.experiments.pictures import Heat, Strip
 from explorer.experiments.reading import count, rows_of
 
@@ -151,3 +152,8 @@ def finding(answer: dict) -> str:
         f"Without the neurons that are most special for {name}, the target loses {rows[name][name]:.2f} nats "
         f"per token there, {rest:.2f} on other texts and {at_random:.2f} without as many at random."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Texts of each domain, and random sets of neurons."""
+    return Basis({"texts of each domain": EACH, "random sets of neurons": RANDOM})

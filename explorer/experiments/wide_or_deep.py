@@ -23,6 +23,7 @@ from decoders.trace.events import Forward
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts, tokens_per_forward
+from explorer.experiments.basis import Basis
 from explorer.experiments.distilled_drafts import corpus_rows
 from explorer.experiments.models.guesses import written
 from explorer.experiments.models.small import own_text
@@ -194,3 +195,8 @@ def finding(answer: dict) -> str:
         f"{wide['tokens/s']:.1f} tokens/s with the target and one of {deep['layers']} narrow layers "
         f"{deep['tokens/s']:.1f}, at {wide['TAR']:.2f} and {deep['TAR']:.2f} tokens per round of {LIVE}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Prompts, on one machine; every draft was trained once."""
+    return Basis({"prompts": EACH * len(KINDS), "machine": 1}, trained=1)
