@@ -182,7 +182,10 @@ def run(models: Models, corpus: Path) -> Result:
     varied = [[variety(text) for text in some] for some in (plain, after)]
     compared = [
         by_pairs(what, [b - a for a, b in zip(*pair, strict=True)])
-        for what, pair in (("loss on unseen stories", per_story), ("share of different tokens", varied))
+        for what, pair in (
+            ("loss on unseen stories", per_story),
+            ("share of different tokens, after against before", varied),
+        )
     ]
     return Result(columns, rows, says, chart, pictures=[picture], compared=compared)
 
