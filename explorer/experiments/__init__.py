@@ -3,8 +3,9 @@ a curve. `python -m explorer experiment NAME` runs one; what the shipped models 
 assets/experiments and is shown on the page.
 
 A file of this folder is an experiment: its docstring is the title and what is asked, `PAPERS` are the studies
-that it repeats, `run(models)` gives a `Result`, its loops go through `progress.each`, and `finding(answer)`
-says the main thing in one sentence with the numbers of the answer. If it reads stories it says
+that it repeats, `run(models)` gives a `Result`, its loops go through `progress.each`, `finding(answer)`
+says the main thing in one sentence with the numbers of the answer, and `stands(answer)` on what that stands:
+what was sampled, how often something was trained, and an interval per difference. If it reads stories it says
 `READS_CORPUS = True`, and it is `run(models, corpus)`; if it reads the schemas of JSONSchemaBench,
 `READS_SCHEMAS = True` and `run(models, folder)`. If its rows do not depend on each other, it can be
 `run(models, known)`, which keeps the rows of an earlier answer and adds those that it lacks. If it imports
@@ -25,6 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decoders.refusal import Refusal
+from explorer.experiments import basis
+from explorer.experiments.basis import Basis, Compared
 from explorer.experiments.pictures import Chart, Line, Picture  # noqa: F401 (Line: for the experiments)
 from explorer.shipped import check_corpus
 
@@ -53,7 +56,8 @@ class DrawnMessage:
 class Result:
     """The result of an experiment. `says`: sentences of conclusions, with measured numbers; `messages`: the
     messages of one run of communicating parts, if there is one; `calls`: the decodings in it, each as a trace
-    file in base64, as the page opens them; `pictures`: more curves, and what curves cannot show.
+    file in base64, as the page opens them; `pictures`: more curves, and what curves cannot show; `compared`:
+    differences whose intervals need what the table does not hold, for `stands`.
     """
 
     columns: list[str]
@@ -63,6 +67,7 @@ class Result:
     messages: list[DrawnMessage] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
+    compared: list[Compared] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class Experiment:
     asks: str
     run: Callable[..., Result]
     finding: Callable[[dict], str]
+    stands: Callable[[dict], Basis]
     papers: tuple[str, ...] = field(default=())
     reads_corpus: bool = False
     reads_schemas: bool = False
@@ -99,6 +105,7 @@ def experiments() -> dict[str, Experiment]:
             asks,
             one.run,
             one.finding,
+            one.stands,
             one.PAPERS,
             reads,
             getattr(one, "READS_SCHEMAS", False),
@@ -144,7 +151,18 @@ def answered(
     result = experiment.run(models, *given, *((known,) if known else ()))
     fields["models"] = {role: model.name for role, model in models.items()}
     answer = fields | json.loads(json.dumps(asdict(result)))  # as it is stored
-    return answer | {"finding": experiment.finding(answer)}
+    return concluded(experiment, answer)
+
+
+def concluded(experiment: Experiment, answer: dict) -> dict:
+    """An answer with its main finding and what that stands on, both made from its table; the measured
+    differences of an answer that is concluded already are kept.
+    """
+    measured = answer.get("compared", answer.get("stands", {}).get("compared", []))
+    answer = {name: value for name, value in answer.items() if name not in ("compared", "stands", "finding")}
+    stands = asdict(experiment.stands(answer | {"compared": measured}))
+    finding = basis.worded(experiment.finding(answer), stands)
+    return answer | {"stands": stands, "finding": finding}
 
 
 def stored() -> list[dict]:
@@ -186,7 +204,8 @@ def table(answer: dict) -> str:
     rows = [answer["columns"], *([number(cell) for cell in row] for row in answer["rows"])]
     wide = [max(len(row[at]) for row in rows) for at in range(len(answer["columns"]))]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows]
-    return "\n".join([answer["title"], answer["asks"], "", *lines, "", answer["finding"], *answer["says"]])
+    ends = [answer["finding"], basis.says(answer["stands"]), *answer["says"]]
+    return "\n".join([answer["title"], answer["asks"], "", *lines, "", *ends])
 
 
 def command(options: argparse.Namespace) -> None:

@@ -7,33 +7,39 @@ second, and so on? Sequoia builds its tree from these rates.
 from collections import Counter
 from itertools import product
 
+from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.basis import Basis, as_measured, by_pairs
 from explorer.experiments.reading import percent
 from explorer.experiments.spread import over
 from visualizers.analysis.lane_stats import LaneFacts
 
 PAPERS = ("sequoia",)
-WIDTH, TOKENS, SEEDS = 8, 64, 4
+WIDTH, TOKENS, PROMPTS, SEEDS = 8, 64, 6, 4
 TEMPERATURES = {"greedy": 0.0, "temperature 1": 1.0}
 
 
-def shares(models: Models, temperature: float) -> list[float]:
-    """P_k, k = 1 to WIDTH: share of rounds in which the k-th child was the accepted one."""
-    accepted, rounds = Counter(), 0
+def traces(models: Models, temperature: float) -> list[Trace]:
+    """A trace per prompt and seed."""
     seeds = range(SEEDS if temperature else 1)
-    asked = product(["speculative_tree"], prompts("stories", 6), [TOKENS], seeds)
-    for trace in over(models, decoded, asked, widths=[WIDTH], temperature=temperature):
-        made = LaneFacts(trace).rounds
-        accepted.update(test.rank for round_ in made for test in round_.tests if test.accepted)
-        rounds += len(made)
-    return [accepted[rank] / rounds for rank in range(1, WIDTH + 1)]
+    asked = product(["speculative_tree"], prompts("stories", PROMPTS), [TOKENS], seeds)
+    return list(over(models, decoded, asked, widths=[WIDTH], temperature=temperature))
+
+
+def shares(traces: list[Trace]) -> list[float]:
+    """P_k, k = 1 to WIDTH: share of rounds in which the k-th child was the accepted one."""
+    rounds = [made for trace in traces for made in LaneFacts(trace).rounds]
+    accepted = Counter(test.rank for made in rounds for test in made.tests if test.accepted)
+    return [accepted[rank] / len(rounds) for rank in range(1, WIDTH + 1)]
 
 
 def run(models: Models) -> Result:
     """Shares by rank, greedily and at temperature 1."""
     ways = progress.each(TEMPERATURES.items(), weight=lambda way: SEEDS if way[1] else 1)
-    by_way = {name: shares(models, temperature) for name, temperature in ways}
+    wrote = {name: traces(models, temperature) for name, temperature in ways}
+    by_way = {name: shares(some) for name, some in wrote.items()}
+    ahead = [first - second for first, second, *_ in (shares([trace]) for trace in wrote["greedy"])]
     rows = [[rank + 1, *(by_way[name][rank] for name in by_way)] for rank in range(WIDTH)]
     says = []
     for name, values in by_way.items():
@@ -43,9 +49,9 @@ def run(models: Models) -> Result:
             f"of the {WIDTH} in {sum(values):.0%}; set Sequoia's acceptance to {kept}."
         )
     lines = [Line(name, [[rank + 1, value] for rank, value in enumerate(by_way[name])]) for name in by_way]
-    return Result(
-        ["rank", *by_way], rows, says, Chart("Accepted guesses", "rank of the guess", "share", lines)
-    )
+    chart = Chart("Accepted guesses", "rank of the guess", "share", lines)
+    compared = [by_pairs("share of the first guess against the second", ahead)]
+    return Result(["rank", *by_way], rows, says, chart, compared=compared)
 
 
 def finding(answer: dict) -> str:
@@ -55,3 +61,8 @@ def finding(answer: dict) -> str:
         f"The draft's first guess is accepted in {percent(first)} of the rounds, its second in "
         f"{percent(others[0])}, and all later ones together in {percent(sum(others[1:]))}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Prompts; those with temperature also seeds."""
+    return Basis({"prompts": PROMPTS, "seeds at temperature 1": SEEDS}, compared=as_measured(answer))

@@ -17,6 +17,7 @@ import jsonschema
 
 from decoders.lane import Lane, Limits
 from explorer.experiments import Models, Result, progress
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.reading import percent, rows_of
 
 PAPERS = ("api-pack",)
@@ -125,3 +126,12 @@ def finding(answer: dict) -> str:
         f"but {percent(held['right'])} are right; the usual metric counts "
         f"{percent(held['counted as right'])} as right."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Requests, decoded greedily."""
+    free, held = rows_of(answer)
+    exist = by_shares(
+        "calls that exist, constrained against free", held["exist"], REQUESTS, free["exist"], REQUESTS
+    )
+    return Basis({"requests": REQUESTS}, compared=[exist])

@@ -25,6 +25,7 @@ from decoders.models.loading import load
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import tokens_per_forward
+from explorer.experiments.basis import Basis
 from explorer.experiments.models.captioner import conditioned
 from explorer.experiments.models.small import fit
 from explorer.experiments.pictures import TokenMap
@@ -191,3 +192,8 @@ def finding(answer: dict) -> str:
         f"and {percent(blind['other words'])} of the others, and a target forward yields "
         f"{two(blind['tokens per round'])} tokens; with one that sees it {two(seeing['tokens per round'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Drafts that were tuned once, on held-out records."""
+    return Basis({"records": HELD_OUT}, trained=1)

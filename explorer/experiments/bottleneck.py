@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional as F
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.models.key_value_bottleneck import Bottleneck, bottleneck, learn
 from explorer.experiments.models.small import own_text, words
 from explorer.experiments.pictures import TokenMap
@@ -152,3 +153,8 @@ def finding(answer: dict) -> str:
         f"sentence {moved(keyed[1]['first sentence'], keyed[-1]['first sentence'])} nats with the one, and "
         f"{moved(dense[1]['first sentence'], dense[-1]['first sentence'])} with the other."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """One training on five sentences in one order."""
+    return Basis({"held-out texts": OTHERS}, trained=1)

@@ -22,6 +22,7 @@ from decoders.models.architectures import architectures
 from decoders.models.architectures.causal import Architecture
 from decoders.models.catalog import of_small_architectures
 from explorer.experiments import FOLDER, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.pictures import Heat, Strip
 from explorer.experiments.reading import rows_of
 from explorer.timing import PROMPTS
@@ -189,3 +190,8 @@ def finding(answer: dict) -> str:
         f"ordinary cache of its shape; of those that grow, {slow['model']} adds least per token, {share:.1f} "
         "times less."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Nothing is sampled."""
+    return Basis(exact="bytes are counted, or computed from the shape")

@@ -15,6 +15,7 @@ import torch
 
 from decoders.constraints.trie import TrieNode, trie_of
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models.item_codes import (
     PARTS,
     CodeModel,
@@ -27,7 +28,7 @@ from explorer.experiments.models.item_codes import (
 )
 from explorer.experiments.models.small import fit
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import percent, rows_of
+from explorer.experiments.reading import percent, rows_of, rows_with
 from explorer.experiments.toy_catalogue import NAMES, histories, name_vectors, recall, true_ranking
 
 PAPERS = ("recgpt",)
@@ -192,4 +193,19 @@ def finding(answer: dict) -> str:
         f"{percent(known['trained model'])} of the questions with a trained model and in "
         f"{percent(known['random'])} with random scores, where adding up four numbers for each item never "
         "misses it."
+    )
+
+
+def stands(answer: dict) -> Basis:
+    """Questions to a model that was trained once; random scores have questions of their own."""
+    label = " / ".join(map(str, PUBLISHED))
+    best = {row["scores"]: row["best first"] for row in rows_with(answer, "widths", label)}
+    trained, chance = best["trained model"], best["random"]
+    compared = by_shares(
+        "best item first, trained against random", trained, QUESTIONS, chance, RANDOM_QUESTIONS
+    )
+    return Basis(
+        {"questions": QUESTIONS, "questions with random scores": RANDOM_QUESTIONS},
+        trained=1,
+        compared=[compared],
     )

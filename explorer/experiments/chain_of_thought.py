@@ -20,10 +20,11 @@ from transformers import LlamaForCausalLM
 from decoders.logits.distributions import entropies
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, text_of
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models.group_words import BUDGETS, Batch, Group, batch, groups, points
 from explorer.experiments.models.small_llama import small_llama
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import percent, rows_of
+from explorer.experiments.reading import percent, rows_of, rows_with
 from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.tasks.problem import Problem, lines
 
@@ -177,3 +178,14 @@ def finding(answer: dict) -> str:
         f"if it writes down each product, in {percent(shares['log n'])} with a few of them, and in "
         f"{percent(shares['none'])} if it must answer at once."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Words of each length, read by models that were trained once."""
+    last = f"right at {LENGTHS[-1]}"
+    shares = {row["written"]: row[last] for row in rows_with(answer, "group", "A5")}
+    compared = [
+        by_shares(f"right answers, all products against {name}", shares["n"], WORDS, shares[name], WORDS)
+        for name in ("log n", "none")
+    ]
+    return Basis({"words": WORDS}, trained=1, compared=compared)

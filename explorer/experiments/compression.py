@@ -16,6 +16,7 @@ import torch
 
 from decoders.models.edited_model import edited
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models.small import next_loss, own_text
 from explorer.experiments.reading import moved, percent, rows_with
 from explorer.tasks import HELD_OUT_SEED, problems
@@ -146,3 +147,14 @@ def finding(answer: dict) -> str:
         f"{moved(before['in context'], after['in context'], percent)}, of those that only the weights know "
         f"{moved(before['knowledge'], after['knowledge'], percent)}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Problems of two kinds, answered greedily."""
+    (before,), (after,) = (rows_with(answer, "edit", name) for name in ("magnitude 0", "wanda 0.5"))
+    many = len(SHOWN) * COUNT
+    compared = [
+        by_shares(f"right answers, {kind}, pruned against whole", after[kind], many, before[kind], many)
+        for kind in ("in context", "knowledge")
+    ]
+    return Basis({"problems of each kind": many}, compared=compared)

@@ -12,6 +12,7 @@ import math
 import torch
 
 from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models.continuous import Process, decode, overlap, ratio, residual
 from explorer.experiments.reading import moved, percent, rows_with
 
@@ -115,3 +116,11 @@ def finding(answer: dict) -> str:
         f"{moved(plain['accepted'], tempered['accepted'], percent)}, and the distance of the outcome from "
         f"the target's distribution {moved(plain['distance'], tempered['distance'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Draws from known distributions."""
+    off = rows_with(answer, "shift", 1.0)
+    shares = off[-1]["accepted"], DRAWS, off[0]["accepted"], DRAWS
+    compared = by_shares("accepted, highest inner temperature against 1", *shares)
+    return Basis({"draws": DRAWS}, compared=[compared])

@@ -12,6 +12,7 @@ from statistics import fmean
 from decoders.search.stepwise.scorers import unscored
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, text_of
+from explorer.experiments.basis import Basis, by_wins
 from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.spread import over
 from explorer.experiments.statistics import sign_test
@@ -138,3 +139,15 @@ def finding(answer: dict) -> str:
         f"{percent(beams['right'])}, and the best of {len(rows)} settings, {best['strategy']}, gets "
         f"{percent(best['right'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Problems, each answered once by every strategy."""
+    rows = {row["strategy"]: row for row in rows_of(answer)}
+    best = max(rows.values(), key=lambda row: row["right"])
+    many = COUNT * len(SCORERS)
+    compared = [
+        by_wins(f"right answers, {row['strategy']} against greedy", row["won"], row["lost"], many)
+        for row in (rows["beam 8"], best)
+    ]
+    return Basis({"problems": many}, compared=compared)

@@ -12,6 +12,7 @@ from time import perf_counter
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.cost_and_accuracy import answer
 from explorer.experiments.pictures import Heat, Marked, Picture, Spread, Strip
 from explorer.experiments.reading import percent, rows_of
@@ -147,14 +148,30 @@ def pictures(columns: list[str], rows: list[list[Cell]]) -> list[Picture]:
     ]
 
 
-def finding(answer: dict) -> str:
-    """The decoder whose settings differ most, compared with greedy, which has none."""
+def by_decoder(answer: dict) -> dict[str, list[float]]:
+    """Decoder -> the shares of right answers with each of its settings."""
     right: dict[str, list[float]] = {}
     for row in rows_of(answer):
         right.setdefault(row["decoder"].partition(":")[0], []).append(row["closed"])
+    return right
+
+
+def finding(answer: dict) -> str:
+    """The decoder whose settings differ most, compared with greedy, which has none."""
+    right = by_decoder(answer)
     widest = max(right, key=lambda name: max(right[name]) - min(right[name]))
     return (
         f"The setting matters most for {widest}: from {percent(min(right[widest]))} to "
         f"{percent(max(right[widest]))} of the answers are right; greedy search, which has nothing to set, "
         f"gets {percent(right['greedy'][0])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Closed problems, each answered once with every setting."""
+    right = by_decoder(answer)
+    widest = max(right, key=lambda name: max(right[name]) - min(right[name]))
+    many = len(CLOSED) * COUNT
+    ends = max(right[widest]), many, min(right[widest]), many
+    compared = by_shares(f"right answers, best against worst setting of {widest}", *ends)
+    return Basis({"problems": many}, compared=[compared])

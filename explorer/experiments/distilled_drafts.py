@@ -22,6 +22,7 @@ from decoders.refusal import Refusal
 from decoders.speculative.divergences import DIVERGENCES
 from explorer.corpus import read_stories
 from explorer.experiments import Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.models.small import fit, own_text
 from explorer.experiments.pictures import Heat, Strip
 from explorer.experiments.reading import moved, percent, rows_of
@@ -143,3 +144,8 @@ def finding(answer: dict) -> str:
         f"{moved(start['overlap'], tops[TARGETS], percent)} on the target's text, and comes to "
         f"{percent(tops[OWN])} on text that the draft writes itself."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Held-out texts; every cell was trained once, from the same weights."""
+    return Basis({"held-out texts": HELD_OUT}, trained=1)

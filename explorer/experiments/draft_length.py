@@ -10,11 +10,12 @@ from itertools import islice, product
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import acceptance, decoded, prompts, tokens_per_forward
+from explorer.experiments.basis import Basis, as_measured, by_pairs
 from explorer.experiments.reading import rows_of, two
 from explorer.experiments.spread import over
 
 PAPERS = ()
-LENGTHS, TOKENS = (1, 2, 3, 4, 6, 8, 12), 64
+LENGTHS, PROMPTS, TOKENS = (1, 2, 3, 4, 6, 8, 12), 6, 64
 
 
 def of_length(models: Models, length: int, prompt: str, tokens: int) -> Trace:
@@ -25,11 +26,13 @@ def of_length(models: Models, length: int, prompt: str, tokens: int) -> Trace:
 def run(models: Models) -> Result:
     """Tokens per round for several K, greedily, with the formula's value for the acceptance at K = 1."""
     rows, alpha = [], 0.0
-    asked = prompts("stories", 6)
+    asked = prompts("stories", PROMPTS)
     drafted = iter(over(models, of_length, product(LENGTHS, asked, [TOKENS])))
+    each = {}
     for length in LENGTHS:
         traces = list(islice(drafted, len(asked)))
         share = acceptance(traces)
+        each[length] = [tokens_per_forward([trace]) for trace in traces]
         alpha = alpha or share
         formula = (1 - alpha ** (length + 1)) / (1 - alpha)
         drafts = sum(t.costs.totals()["draft_forwards"] for t in traces)
@@ -47,9 +50,10 @@ def run(models: Models) -> Result:
         Line("by the formula", [[row[0], row[2]] for row in rows]),
     ]
     columns = ["K", "tokens per forward", "by the formula", "acceptance", "draft forwards per token"]
-    return Result(
-        columns, rows, says, Chart("Tokens per target forward", "drafted tokens K", "tokens", lines)
-    )
+    chart = Chart("Tokens per target forward", "drafted tokens K", "tokens", lines)
+    gaps = [b - a for a, b in zip(each[LENGTHS[0]], each[LENGTHS[-1]], strict=True)]
+    compared = [by_pairs(f"tokens per target forward, K {LENGTHS[-1]} against {LENGTHS[0]}", gaps)]
+    return Result(columns, rows, says, chart, compared=compared)
 
 
 def finding(answer: dict) -> str:
@@ -62,3 +66,8 @@ def finding(answer: dict) -> str:
         f"forwards and yields {two(long['tokens per forward'])} tokens per target forward instead of "
         f"{two(short['tokens per forward'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Prompts, decoded greedily."""
+    return Basis({"prompts": PROMPTS}, compared=as_measured(answer))

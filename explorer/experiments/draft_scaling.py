@@ -22,6 +22,7 @@ from decoders.heads import Target, take_taps
 from decoders.speculative.drafters.rank_trees import expected_tokens, topology_from_rank_accuracy
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import prompts
+from explorer.experiments.basis import Basis
 from explorer.experiments.models.guesses import along_texts, written
 from explorer.experiments.models.small import own_text
 from explorer.experiments.models.stacked_drafter import StackedDrafter
@@ -183,3 +184,8 @@ def finding(answer: dict) -> str:
         f"Ten times the text gives a draft of {small} layer {two(a)} more accepted tokens per round, while "
         f"{large} layers in place of {small} change {two(top[0])} accepted tokens to {two(top[-1])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Prompts; every size was trained once."""
+    return Basis({"prompts": EACH * len(KINDS)}, trained=1)

@@ -12,6 +12,7 @@ from decoders import datastore
 from decoders.engine.tree import Tree
 from decoders.logits.distributions import entropies, log_softmax
 from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.reading import percent, rows_of, two
 from explorer.tasks import HELD_OUT_SEED, problems
 
@@ -145,3 +146,8 @@ def finding(answer: dict) -> str:
         f"{percent(row['held-out accuracy'])} of unseen tokens, and {percent(row['pauses'])} of all tokens "
         "are above the limit."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Texts, half of whose tokens are held out."""
+    return Basis({"texts": COUNT * len(KINDS), "tokens": rows_of(answer)[-1]["positions"]})

@@ -12,6 +12,7 @@ import torch
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Models, Result, progress
 from explorer.experiments.asked import KINDS, decoded, lossless, prompts, without_sampling
+from explorer.experiments.basis import Basis
 from explorer.experiments.reading import count, rows_of
 from explorer.experiments.spread import over
 
@@ -82,3 +83,8 @@ def finding(answer: dict) -> str:
         f"{share} texts by {count(len(rows), 'method')} that promise greedy's text are greedy's, token for "
         "token."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Counts, not samples: every text is compared."""
+    return Basis(exact="each text was compared with greedy's token for token")

@@ -16,6 +16,7 @@ from decoders.trace.events import Score
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.reading import percent, rows_with
 from explorer.experiments.spread import over
 from explorer.experiments.statistics import sign_test
@@ -163,3 +164,10 @@ def finding(answer: dict) -> str:
         f"{percent(asked)} of the cases if it is asked for the color, and in {percent(stated)} if it "
         "continues with a story."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Prompts of both forms."""
+    asked, stated = (rows_with(answer, "prompts", kind)[0]["right"] for kind in FORMS)
+    compared = by_shares("right answers, asked against told", asked, COUNT, stated, COUNT)
+    return Basis({"prompts of each kind": COUNT}, compared=[compared])

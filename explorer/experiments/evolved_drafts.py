@@ -1,18 +1,20 @@
 """Which layers can a draft do without?
 
-The target without half of its layers drafts for itself. The layers to leave out are chosen in four ways:
-evenly spaced; those that change the direction of their input least (cosine); those whose removal alone costs
-least (divergence); and by EvoPress, an evolutionary search over whole sets, judged by the mean KL divergence
-from the full target, or by how often the target would accept a token that the pruned one drafts. Every set of
-that many whole layers is tried as well, so that the rank of each choice is known. A last search drops
-attention blocks and MLPs of different layers, as many of each. Then the pruned models draft for the target in
-`speculative`, greedily. Text: sampled from the target, with other rows for the final figures than for the
-search.
+The target without half of its layers drafts for itself. The layers to leave out are chosen: evenly spaced;
+those that change the direction of their input least (cosine); those whose removal alone costs least (alone);
+and by EvoPress, an evolutionary search over whole sets, judged by the mean KL divergence from the full
+target, or by how often the target would accept a token that the pruned one drafts. Random search is the same
+search with fresh random sets in the place of children, so both score as many sets on as many texts. Each is
+run with many seeds. Every set of that many whole layers is scored on every text as well: optimum is the best
+of all on the texts of the search, and the rank is the one on other texts. A last search drops attention
+blocks and MLPs of different layers, as many of each. Then the pruned models draft for the target in
+`speculative`, greedily. A search stands in the table with the set of its median seed.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import combinations
-from statistics import fmean
+from statistics import fmean, median
 
 import torch
 
@@ -21,23 +23,36 @@ from decoders.models.edited_names import Blocks
 from decoders.models.editing.depth import left_out, without
 from decoders.models.editing.evopress import Generation, evolve, generations_for
 from decoders.models.loaded_model import LoadedModel
+from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import acceptance, decoded, prompts, tokens_per_forward
+from explorer.experiments.basis import Basis, as_measured, by_pairs, by_wins
 from explorer.experiments.models.small import own_text
-from explorer.experiments.reading import percent, rows_with, two
+from explorer.experiments.reading import rows_with, two
 
 PAPERS = ("evopress",)
-LENGTH, FEW, MANY, HELD_OUT = (
-    48,
-    2,
-    12,
-    12,
-)  # tokens per row; rows of stage 0, of stage 1, and of the final evaluation
+LENGTH, FEW, MANY, HELD_OUT = 48, 2, 12, 12  # tokens per row; rows of stage 0, of stage 1, and for the ranks
 INITIAL, CHILDREN = 24, 12  # the authors: 64 and 32
-PROMPTS, TOKENS, ASSISTANT = 3, 32, 4
-Score = Callable[
-    [torch.Tensor, torch.Tensor], torch.Tensor
-]  # log-probs of full and pruned model [N, T, V] -> [N, T]
+SEEDS = 100  # of each search over whole layers, whose scores are looked up
+PROMPTS, TOKENS, ASSISTANT = 6, 64, 4
+COLUMNS = [
+    "chosen",
+    "left out",
+    "rank",
+    "KL",
+    "acceptance, sampled",
+    "acceptance, greedy",
+    "tokens",
+    "seeds",
+    "found the optimum",
+    "sets until then",
+]
+SCORES = ("KL", "refusal")  # what `Judge.scores` returns
+SEARCHES = {  # name -> what is minimised, and whether children inherit
+    "evolved": ("KL", True),
+    "random search": ("KL", False),
+    "for acceptance": ("refusal", True),
+}
 
 
 def divergence(whole: torch.Tensor, thinned: torch.Tensor) -> torch.Tensor:
@@ -65,19 +80,54 @@ class Judge:
         """The model's log-probabilities [N, T, V] along rows [N, T]."""
         return self.model(input_ids=rows).logits.float().log_softmax(-1)
 
-    def score(self, blocks: Blocks, how: Score, pick: torch.Tensor) -> float:
-        """The mean of `how` over the picked rows, with these blocks removed."""
+    def scores(self, blocks: Blocks, pick: torch.Tensor) -> torch.Tensor:
+        """Mean divergence and refusal [2, rows] of each picked row, with these blocks removed."""
         with left_out(self.model, blocks):
-            return float(how(self.whole[pick], self.logprobs(self.rows[pick])).mean())
+            whole, thinned = self.whole[pick], self.logprobs(self.rows[pick])
+        return torch.stack([how(whole, thinned).mean(-1) for how in (divergence, refusal)])
 
-    def fitness(self, how: Score) -> Callable[[list[Blocks], int], list[float]]:
-        """For `evolve`: fresh rows for each call, few in stage 0 and many in stage 1."""
+    def fitness(self, sets: list[Blocks], stage: int) -> list[float]:
+        """For `evolve`, by divergence: fresh rows for each call, few in stage 0 and many in stage 1."""
+        pick = fresh(self.draw, len(self.rows), stage)
+        return [float(self.scores(one, pick)[0].mean()) for one in sets]
 
-        def of(sets: list[Blocks], stage: int) -> list[float]:
-            pick = torch.randperm(len(self.rows), generator=self.draw)[: MANY if stage else FEW]
-            return [self.score(one, how, pick) for one in sets]
 
-        return of
+def fresh(draw: torch.Generator, rows: int, stage: int) -> torch.Tensor:
+    """The numbers of random rows: few in stage 0 and many in stage 1."""
+    return torch.randperm(rows, generator=draw)[: MANY if stage else FEW]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The scores of every set of whole layers on every row, `table` [sets, rows], so that a search need not
+    run the model.
+    """
+
+    sets: dict[Blocks, int]
+    table: torch.Tensor
+
+    def search(self, layers: int, drops: int, seed: int, inherits: bool) -> list[Generation]:
+        """EvoPress with this seed; random search if not `inherits`."""
+        draw = torch.Generator().manual_seed(seed)
+
+        def fitness(some: list[Blocks], stage: int) -> list[float]:
+            pick = fresh(draw, self.table.shape[1], stage)
+            return self.table[[self.sets[one] for one in some]][:, pick].mean(1).tolist()
+
+        sizes = {"initial": INITIAL, "children": CHILDREN, "inherits": inherits}
+        return evolve(fitness, layers, drops, tied=True, seed=seed, **sizes)
+
+    @property
+    def optimum(self) -> Blocks:
+        """The best of all sets on all rows."""
+        return list(self.sets)[int(self.table.mean(1).argmin())]
+
+
+def until(history: list[Generation], optimum: Blocks) -> int | None:
+    """How many sets were scored when the optimum first was the parent; None if it does not end there."""
+    if history[-1].parent != optimum:
+        return None
+    return next(one.scored for one in history if one.parent == optimum)
 
 
 def whole_layers(layers: tuple[int, ...]) -> Blocks:
@@ -108,37 +158,25 @@ def chosen_alone(scores: list[float], drops: int) -> Blocks:
     return whole_layers(tuple(sorted(range(len(scores)), key=scores.__getitem__)[:drops]))
 
 
-def chosen_sets(judge: Judge, layers: int, drops: int) -> tuple[dict[str, Blocks], list[Generation]]:
-    """The set that each way finds, and the progress of the evolution by divergence."""
+def simple_ways(judge: Judge, layers: int, drops: int) -> dict[str, Blocks]:
+    """The sets that are chosen without a search."""
     pick = torch.arange(FEW)
-    alone = [judge.score(whole_layers((at,)), divergence, pick) for at in progress.each(range(layers), 0.1)]
+    alone = [float(judge.scores(whole_layers((at,)), pick)[0].mean()) for at in range(layers)]
     step = layers / drops if drops else 1
-    ways = {
+    return {
         "evenly": whole_layers(tuple(int(step * at + step / 2) for at in range(drops))),
         "cosine": chosen_alone([-x for x in cosines(judge.model, judge.rows[pick])], drops),
         "alone": chosen_alone(alone, drops),
     }
-    sizes = {"initial": INITIAL, "children": CHILDREN}
-    searches = {
-        "evolved": (divergence, True),
-        "for acceptance": (refusal, True),
-        "blocks": (divergence, False),
-    }
-    histories = {}
-    for name, (how, tied) in progress.each(searches.items()):
-        histories[name] = evolve(judge.fitness(how), layers, drops, tied=tied, **sizes)
-        ways[name] = histories[name][-1].parent
-    return ways, histories["evolved"]
 
 
-def drafted(models: Models, blocks: Blocks) -> tuple[float | None, float]:
-    """(acceptance, tokens per target forward) with the pruned target as the draft of the full one."""
+def drafted(models: Models, blocks: Blocks) -> list[Trace]:
+    """The traces of all prompts with the pruned target as the draft of the full one."""
     target = models["target"]
     thinned = LoadedModel(f"{target.name}:drop={blocks}", without(target.model, blocks), target.tokenizer)
     pair = {"target": target, "draft": thinned}
     settings = {"temperature": 0.0, "num_assistant_tokens": ASSISTANT}
-    traces = [decoded(pair, "speculative", p, TOKENS, **settings) for p in prompts("stories", PROMPTS)]
-    return acceptance(traces), tokens_per_forward(traces)
+    return [decoded(pair, "speculative", p, TOKENS, **settings) for p in prompts("stories", PROMPTS)]
 
 
 def run(models: Models) -> Result:
@@ -148,68 +186,100 @@ def run(models: Models) -> Result:
     drops = layers // 2
     with progress.part(0.05):
         rows = own_text(models, MANY * 2 + HELD_OUT, LENGTH).to(target.device)
-    judge, last = Judge(target, rows[:-HELD_OUT]), Judge(target, rows[-HELD_OUT:])
-    with progress.part(0.5):
-        ways, history = chosen_sets(judge, layers, drops)
-    pick = torch.arange(FEW)
+    everything, judge = Judge(target, rows), Judge(target, rows[:-HELD_OUT])
     every = [whole_layers(some) for some in combinations(range(layers), drops)]
-    scores = [last.score(one, divergence, pick) for one in progress.each(every, 0.7)]
-    ways["best of all"] = every[scores.index(min(scores))]
-    table: list[list[Cell]] = []
-    for name, blocks in progress.each(ways.items()):
-        tied = blocks.attention == blocks.mlp
-        rank = sum(x < scores[every.index(blocks)] for x in scores) + 1 if tied else None
-        whole = torch.arange(HELD_OUT)
-        accepted, tokens = drafted(models, blocks)
-        table.append(
-            [
-                name,
-                str(blocks),
-                rank,
-                last.score(blocks, divergence, whole),
-                1 - last.score(blocks, refusal, whole),
-                accepted,
-                tokens,
-            ]
-        )
-    columns = ["chosen", "left out", "rank", "KL", "acceptance, sampled", "acceptance, greedy", "tokens"]
-    points = [[float(at), one.fitness] for at, one in enumerate(history)]
-    middle = fmean(scores)
-    lines = [
-        Line("parent", points),
-        Line("mean of all sets", [[0.0, middle], [float(len(points) - 1), middle]]),
-        Line("best of all sets", [[0.0, min(scores)], [float(len(points) - 1), min(scores)]]),
+    whole = torch.arange(len(rows))
+    table = torch.stack([everything.scores(one, whole) for one in progress.each(every, 0.7)], 1)
+    known = {one: at for at, one in enumerate(every)}
+    looked = {how: Looked(known, scores[:, :-HELD_OUT]) for how, scores in zip(SCORES, table, strict=True)}
+    ranks = {one: rank for rank, one in enumerate(sorted(every, key=held(table, known)), 1)}
+    ways: dict[str, tuple[Blocks, list]] = {
+        name: (one, [None] * 3) for name, one in simple_ways(judge, layers, drops).items()
+    }
+    histories = {}
+    for name, (how, inherits) in SEARCHES.items():
+        ran = [looked[how].search(layers, drops, seed, inherits) for seed in range(SEEDS)]
+        histories[name], optimum = ran, looked[how].optimum
+        found = [sets for one in ran if (sets := until(one, optimum)) is not None]
+        middle = sorted((one[-1].parent for one in ran), key=ranks.__getitem__)[len(ran) // 2]
+        ways[name] = middle, [SEEDS, len(found), round(median(found)) if found else None]
+    with progress.part(0.5):
+        sizes = {"initial": INITIAL, "children": CHILDREN}
+        ways["blocks"] = evolve(judge.fitness, layers, drops, **sizes)[-1].parent, [1, None, None]
+    ways["best of all"] = every[table[0, :, -HELD_OUT:].mean(1).argmin()], [None] * 3
+    rows_out: list[list[Cell]] = []
+    wrote = {}
+    for name, (blocks, searched) in progress.each(ways.items()):
+        kl, refused = everything.scores(blocks, whole[-HELD_OUT:]).mean(1).tolist()
+        wrote[name] = drafted(models, blocks)
+        figures = [kl, 1 - refused, acceptance(wrote[name]), tokens_per_forward(wrote[name])]
+        rows_out.append([name, str(blocks), ranks.get(blocks), *figures, *searched])
+    tokens = {name: [tokens_per_forward([one]) for one in traces] for name, traces in wrote.items()}
+    gaps = [a - b for a, b in zip(tokens["evolved"], tokens["alone"], strict=True)]
+    best = looked["KL"].optimum
+    hits = [[one[-1].parent == best for one in histories[name]] for name in ("evolved", "random search")]
+    won, lost = (sum(a > b for a, b in zip(*pair, strict=True)) for pair in (hits, hits[::-1]))
+    compared = [
+        by_wins("seeds that find the optimum, evolution against random search", won, lost, SEEDS),
+        by_pairs("tokens per target forward, evolved against alone", gaps),
     ]
-    chart = Chart("The evolution", "generation", "KL from the whole target, nats", lines)
-    return Result(columns, table, conclusions(table, len(every), layers, drops, history), chart)
+    lines = [Line(name, found_by(histories[name], best)) for name in ("evolved", "random search")]
+    chart = Chart("Searches that stand at the optimum", "sets scored", "share of the seeds", lines)
+    says = conclusions(rows_out, len(every), layers, drops, histories["evolved"][0][-1].scored)
+    return Result(COLUMNS, rows_out, says, chart, compared=compared)
 
 
-def conclusions(
-    table: list[list[Cell]], count: int, layers: int, drops: int, history: list[Generation]
-) -> list[str]:
-    """The conclusions, as sentences."""
-    rows = {row[0]: row for row in table}
-    ranks = ", ".join(f"{name} {row[2]}" for name, row in rows.items() if row[2] is not None)
-    other = rows["blocks"]
-    better = "a lower" if other[3] < rows["evolved"][3] else "no lower"
-    first, last = history[0].parent, history[-1].parent
+def held(table: torch.Tensor, known: dict[Blocks, int]) -> Callable[[Blocks], float]:
+    """The divergence of a set on the texts that no search has seen. table [2, sets, rows]."""
+    means = table[0, :, -HELD_OUT:].mean(1).tolist()
+    return lambda one: means[known[one]]
+
+
+def found_by(histories: list[list[Generation]], optimum: Blocks) -> list[list[float]]:
+    """The share of the searches whose parent is the optimum, generation by generation."""
     return [
-        f"Ranks among all {count:,} sets of {drops} of {layers} layers: {ranks}.",
-        f"The evolution looked at {history[-1].scored} sets in {generations_for(layers, drops)} generations "
-        f"and went from {first} to {last}.",
-        f"Attentions and MLPs chosen apart ({other[1]}) have {better} divergence than whole layers: "
-        f"{other[3]:.3f} and {rows['evolved'][3]:.3f} nats. As a plain model such a draft saves no time, "
-        "since its silent blocks are computed; self-drafts such as swift leave them out.",
-        f"Any of these sets is a draft: --draft MODEL:drop={rows['evolved'][1]}.",
+        [float(alike[0].scored), fmean(one.parent == optimum for one in alike)]
+        for alike in zip(*histories, strict=True)
+    ]
+
+
+def conclusions(table: list[list[Cell]], count: int, layers: int, drops: int, scored: int) -> list[str]:
+    """The conclusions, as sentences."""
+    rows = {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in table}
+    ranks = ", ".join(f"{name} {row['rank']}" for name, row in rows.items() if row["rank"] is not None)
+    says = [f"Ranks among all {count:,} sets of {drops} of {layers} layers, on other texts: {ranks}."]
+    for name in SEARCHES:
+        row = rows[name]
+        after = row["sets until then"]
+        says.append(
+            f"{name.capitalize()}: {row['found the optimum']} of {row['seeds']} seeds end at the best set of "
+            f"all{f', after {after} sets in the median' if after else ''}; each scores {scored} sets in "
+            f"{generations_for(layers, drops)} generations."
+        )
+    blocks, whole = rows["blocks"], rows["evolved"]
+    better = "a lower" if blocks["KL"] < whole["KL"] else "no lower"
+    return [
+        *says,
+        f"Attentions and MLPs chosen apart ({blocks['left out']}, one seed) have {better} divergence than "
+        f"whole layers: {blocks['KL']:.3f} and {whole['KL']:.3f} nats. As a plain model such a draft saves "
+        "no time, since its silent blocks are computed; self-drafts such as swift leave them out.",
+        f"Any of these sets is a draft: --draft MODEL:drop={whole['left out']}.",
     ]
 
 
 def finding(answer: dict) -> str:
-    """Evolution against the layers whose removal alone costs least."""
-    (evolved,), (alone,) = (rows_with(answer, "chosen", name) for name in ("evolved", "alone"))
-    return (
-        f"The layers that evolution leaves out rank number {evolved['rank']} of all sets and make a draft of "
-        f"which {percent(evolved['acceptance, greedy'] or 0.0)} is accepted ({two(evolved['tokens'])} tokens "
-        f"per target forward); those that cost least alone rank number {alone['rank']} with "
-        f"{percent(alone['acceptance, greedy'] or 0.0)}."
+    """Evolution against random search, and against the layers whose removal alone costs least."""
+    evolved, chance, alone = (
+        rows_with(answer, "chosen", name)[0] for name in ("evolved", "random search", "alone")
     )
+    return (
+        f"Of {evolved['seeds']} evolutions {evolved['found the optimum']} end at the best of all sets, and "
+        f"of as many random searches on the same budget {chance['found the optimum']}; the evolved draft "
+        f"brings {two(evolved['tokens'])} tokens per target forward, one without the layers that cost least "
+        f"alone {two(alone['tokens'])}."
+    )
+
+
+def stands(answer: dict) -> Basis:
+    """Seeds of the searches, and prompts of the drafts."""
+    return Basis({"seeds": SEEDS, "prompts": PROMPTS}, compared=as_measured(answer))

@@ -18,6 +18,7 @@ from decoders.trace.events import Commit, Propose
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts, tokens_per_forward
+from explorer.experiments.basis import Basis
 from explorer.experiments.block_ffn import (
     Reader,
     Steered,
@@ -232,3 +233,8 @@ def finding(answer: dict) -> str:
         f"plain mixture, and {percent(taught['experts used'])} where neighbours were trained to choose the "
         "same ones."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Prompts; every mixture was trained once."""
+    return Basis({"prompts": PROMPTS, "held-out texts": HELD_OUT}, trained=1)

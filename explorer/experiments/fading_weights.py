@@ -14,6 +14,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.information_surplus import by_frequency
 from explorer.experiments.models.small import fit, next_loss, own_text
 from explorer.experiments.models.small_llama import small_llama
@@ -124,3 +125,8 @@ def finding(answer: dict) -> str:
         f"per token, one that was cut once {two(rows['one cut'])}, one trained by SR-STE "
         f"{two(rows['SR-STE'])}, and a dense one {two(rows['dense'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Held-out texts; every recipe was trained once, from the same weights."""
+    return Basis({"held-out texts": HELD_OUT}, trained=1)

@@ -15,6 +15,7 @@ from statistics import fmean, stdev
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded
+from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.evidence import Item, answer_text, gain, overlap, sheets, unusual, words
 from explorer.experiments.reading import moved, percent, rows_with
 from explorer.experiments.spread import over
@@ -132,3 +133,10 @@ def finding(answer: dict) -> str:
         f"{moved(rows[0]['right'], rows[-1]['right'], percent)} when decoding subtracts what the model would "
         f"say without the document; a token then takes {rows[-1]['forwards per token']:.0f} forwards."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Questions with several drawn answers each."""
+    last = rows_with(answer, "document", "unusual lands")[-1]
+    compared = by_error("answers that follow the document", last["ahead"], last["± error"])
+    return Basis({"questions": last["questions"], "answers to each": SEEDS}, compared=[compared])

@@ -18,6 +18,7 @@ from statistics import fmean, stdev
 
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, DrawnMessage, Line, Models, Result, progress
+from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.message_flows import (
     Ask,
     Content,
@@ -29,7 +30,7 @@ from explorer.experiments.message_flows import (
     decoding,
     ran,
 )
-from explorer.experiments.reading import percent, rows_of
+from explorer.experiments.reading import percent, rows_of, rows_with
 from explorer.off_loop import encoded
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
@@ -206,3 +207,13 @@ def finding(answer: dict) -> str:
         f"After {last['chain', AGAIN]['rounds']} rounds, feedback solves {fed} of the chains of sums and "
         f"drawing again solves {drawn}; of the list programs they solve {fed_programs} and {drawn_programs}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Problems of each task."""
+    last = {row["task"]: row for row in rows_with(answer, "way", FEEDBACK)}
+    compared = [
+        by_error(f"solved {what}, feedback against drawing again", last[task]["ahead"], last[task]["± error"])
+        for task, what in (("chain", "chains of sums"), ("list_program", "list programs"))
+    ]
+    return Basis({"problems of each task": COUNT}, compared=compared)

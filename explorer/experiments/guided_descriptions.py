@@ -21,6 +21,7 @@ import torch
 from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import MIDDLE_PROMPT, around, first_sentences, read_stories
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.evidence import words
 from explorer.experiments.faithful_answers import error
 from explorer.experiments.reading import moved, percent, rows_of
@@ -175,3 +176,13 @@ def finding(answer: dict) -> str:
         f"away {moved(plain['found'], best['found'], percent)}, and their overlap with the story's own words "
         f"{moved(plain['overlap'], best['overlap'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Sentences, each written once with every gamma."""
+    best = max(rows_of(answer)[1:-1], key=lambda row: row["found"])
+    compared = [
+        by_error("endings found, guided against not", best["more"], best["± more"]),
+        by_error("overlap, guided against not", best["less"], best["± less"]),
+    ]
+    return Basis({"sentences": COUNT}, compared=compared)

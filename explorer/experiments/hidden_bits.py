@@ -25,6 +25,7 @@ from decoders.trace.events import Distribution, Score
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import prompts
+from explorer.experiments.basis import Basis
 from explorer.experiments.reading import rows_of, two
 from visualizers.analysis.calibration import wilson
 
@@ -154,3 +155,8 @@ def finding(answer: dict) -> str:
         f"A single token carries up to {two(largest)} bits of a hidden message, although it is drawn from "
         "the model's own distribution."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Nothing is sampled in the table."""
+    return Basis(exact="bits are computed from the probabilities of the coupling")

@@ -27,6 +27,7 @@ from decoders.sampling.quotation_filter import CitationBlocker, citation, longes
 from explorer.corpus import read_stories
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import text_of
+from explorer.experiments.basis import Basis, as_measured, by_pairs
 from explorer.experiments.pictures import Passages
 from explorer.experiments.reading import moved, percent, rows_of
 from explorer.experiments.statistics import sign_test
@@ -174,7 +175,19 @@ def run(models: Models, corpus: Path) -> Result:
         reordered(*choices),
     ]
     picture = side_by_side(models, contexts.tolist(), (plain, after), learned)
-    return Result(columns, rows, says, chart, pictures=[picture])
+    per_story = [
+        [loss(part, story) for part, story in zip(some.split(1), data.unseen.split(1), strict=True)]
+        for some in (predicted(one, data.unseen) for one in (target, model))
+    ]
+    varied = [[variety(text) for text in some] for some in (plain, after)]
+    compared = [
+        by_pairs(what, [b - a for a, b in zip(*pair, strict=True)])
+        for what, pair in (
+            ("loss on unseen stories", per_story),
+            ("share of different tokens, after against before", varied),
+        )
+    ]
+    return Result(columns, rows, says, chart, pictures=[picture], compared=compared)
 
 
 def side_by_side(
@@ -258,3 +271,8 @@ def finding(answer: dict) -> str:
         f"{moved(before['loss on unseen'], after['loss on unseen'])} nats per token, and the share of "
         f"different tokens in its greedy text {moved(before['TTR'], after['TTR'], percent)}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """One training; the variety of its greedy texts is compared beginning by beginning."""
+    return Basis({"beginnings": CONTEXTS}, trained=1, compared=as_measured(answer))

@@ -13,11 +13,13 @@ from decoders.heads import take_taps
 from decoders.models.loaded_model import LoadedModel
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import prompts
+from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.reading import rows_of, two
 from explorer.experiments.statistics import spearman
 
 PAPERS = ("a-markov-categorical-framework-for-language-modeling",)
-HORIZONS, TEXTS, TOKENS = (2, 3, 4, 5, 8), 24, 64  # after each prompt
+HORIZONS, PROMPTS = (2, 3, 4, 5, 8), 6
+TEXTS, TOKENS = 24, 64  # after each prompt
 CLASSES, FREQUENT = 24, 96  # frequent tokens with a class of their own: as predictions, as inputs
 PENALTY, ROUNDS = 0.01, 60
 SCALES = (0.3, 0.1, 0.03, 0.01)
@@ -29,7 +31,7 @@ def sampled_texts(models: Models) -> list[torch.Tensor]:
     """Texts [TEXTS, T] that the target wrote at temperature 1 after each prompt."""
     target, texts = models["target"], []
     torch.manual_seed(0)
-    for prompt in progress.each(prompts("stories", 6), until=0.3):
+    for prompt in progress.each(prompts("stories", PROMPTS), until=0.3):
         ids = torch.tensor([target.encode(prompt)] * TEXTS, device=target.model.device)
         texts.append(
             target.model.generate(
@@ -154,3 +156,12 @@ def finding(answer: dict) -> str:
         f"the token {near['k']} positions ahead, and {two(far['surplus'])} about the one {far['k']} "
         "positions ahead."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Texts; the standard errors are those of the table."""
+    compared = [
+        by_error(f"surplus at {row['k']} positions against none", row["surplus"], row["standard error"])
+        for row in (rows_of(answer)[0], rows_of(answer)[-1])
+    ]
+    return Basis({"texts": TEXTS * PROMPTS}, compared=compared)

@@ -21,6 +21,7 @@ from decoders.constraints.automaton import OfBytes
 from decoders.constraints.kinds import vocabulary_of
 from decoders.constraints.labels import Labels
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models.small import fit
 from explorer.experiments.models.tuned_prompt import (
     Answer,
@@ -235,3 +236,11 @@ def finding(answer: dict) -> str:
         f"A linear head after a tuned prompt finds topics with an F1 of {two(head['F1'])} in one forward, "
         f"and a trie search after a tuned prompt with {two(search['F1'])} in {search['forwards']:.1f}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Held-out stories; head and prompts were trained once."""
+    (head,), (search,) = rows_with(answer, "way", PTEC), rows_with(answer, "way", TUNED)
+    shares = head["all right"], HELD, search["all right"], HELD
+    compared = by_shares("stories with all labels right, head against search", *shares)
+    return Basis({"held-out stories": HELD}, trained=1, compared=[compared])

@@ -16,8 +16,9 @@ from decoders.lane import Lane, Limits
 from decoders.search.beam.hypotheses import returned
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import own_logprob, prompts, text_of
+from explorer.experiments.basis import Basis, by_wins
 from explorer.experiments.pictures import Cloud, Clouds, fitted
-from explorer.experiments.reading import percent, rows_of
+from explorer.experiments.reading import Row, percent, rows_of
 from explorer.experiments.statistics import spearman
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 
@@ -136,12 +137,25 @@ def crossing(line: Line, plain: float) -> str:
     )
 
 
-def finding(answer: dict) -> str:
+def widest_task(answer: dict) -> Row:
     """The task in which the most likely and the best candidate are furthest apart."""
     tasks = [row for row in rows_of(answer) if row["what is wanted"] != LONGEST]
-    widest = max(tasks, key=lambda row: row["best"] - row["most likely"])
+    return max(tasks, key=lambda row: row["best"] - row["most likely"])
+
+
+def finding(answer: dict) -> str:
+    """The most likely and the best candidate of one task."""
+    widest = widest_task(answer)
     return (
         f"In the task “{widest['what is wanted'].replace('_', ' ')}” a right answer is among the candidates "
         f"for {percent(widest['best'])} of the problems, while the most likely candidate is right for "
         f"{percent(widest['most likely'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Problems of each task, with the same candidates."""
+    widest = widest_task(answer)
+    won = round(COUNT * (widest["best"] - widest["most likely"]))
+    compared = by_wins("right, best against most likely candidate", won, 0, COUNT)
+    return Basis({"problems of each task": COUNT}, compared=[compared])

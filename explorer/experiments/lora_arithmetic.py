@@ -21,6 +21,7 @@ from decoders.models.editing.lora_algebra import averaged, change, combined, sca
 from decoders.models.lora import Adapter
 from explorer.corpus import IGNORED
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.models.small import own_text
 from explorer.experiments.reading import moved, rows_of
 from explorer.tasks.summaries import make_sheet
@@ -158,3 +159,8 @@ def finding(answer: dict) -> str:
         f"{moved(base['Verilog'], even['Verilog'])} nats, and on those of the other "
         f"{moved(base['summaries'], even['summaries'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Texts of each kind."""
+    return Basis({"texts of each kind": TEXTS})

@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.information_surplus import by_frequency
 from explorer.experiments.models.exits import Exits, joint_weights, rotated, skip_probs, skip_weights
 from explorer.experiments.models.small import fit, next_loss, own_text, words
@@ -222,3 +223,8 @@ def finding(answer: dict) -> str:
         f"{moved(single[first], joint[first])} nats, and the loss after all {EXITS[-1]} layers "
         f"{moved(single[last], joint[last])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Held-out texts; every recipe was trained once."""
+    return Basis({"held-out texts": HELD_OUT}, trained=1)

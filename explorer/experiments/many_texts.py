@@ -15,6 +15,7 @@ from decoders.trace.events import Propose, Verdict
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Models, Result, progress
 from explorer.experiments.asked import own_logprob, prompts
+from explorer.experiments.basis import Basis, as_measured, by_pairs
 from explorer.experiments.reading import rows_of
 
 PAPERS = ("massive-scale-decoding-for-text-generation-using",)
@@ -66,13 +67,14 @@ def candidates_of(models: Models, way: str, given: dict, prompt: str) -> tuple[i
     return len(drawn), [(tuple(text), None) for text in drawn]
 
 
-def row(models: Models, way: str, given: dict) -> list[Cell]:
-    """The results of one way with this budget, over all prompts."""
-    held = different = 0
+def row(models: Models, way: str, given: dict) -> tuple[list[Cell], list[int]]:
+    """The results of one way with this budget over all prompts, and how many texts each prompt has."""
+    held, different = [], 0
     own, off = [], []
     for number, prompt in progress.each(enumerate(prompts("stories", PROMPTS))):
         count, texts = candidates_of(models, way, given, prompt)
-        held, different = held + count, different + len({text for text, _ in texts})
+        held.append(count)
+        different += len({text for text, _ in texts})
         ids = models["target"].encode(prompt)
         for text, score in random.Random(number).sample(texts, min(DRAWN, len(texts))):
             true = own_logprob(models, ids, text)
@@ -81,15 +83,18 @@ def row(models: Models, way: str, given: dict) -> list[Cell]:
                 off.append(abs(score - true) / len(text))
     name = ", ".join([way, *(f"{key} {value}" for key, value in given.items())])
     mean = [sum(values) / len(values) if values else None for values in (own, off)]
-    return [name, held / PROMPTS, different / PROMPTS, *mean]
+    return [name, sum(held) / PROMPTS, different / PROMPTS, *mean], held
 
 
 def run(models: Models) -> Result:
     """One row per way."""
     ways = [("lattice", {"expand": how, "merge": merge}) for how in FRONTIERS for merge in ("zip", "never")]
     ways += [("beam", {}), ("nucleus samples", {})]
-    rows = [row(models, way, given) for way, given in progress.each(ways)]
+    made = [row(models, way, given) for way, given in progress.each(ways)]
+    rows, held = [cells for cells, _ in made], [texts for _, texts in made]
     widest, beam, nucleus = max(rows, key=lambda r: r[1]), rows[-2], rows[-1]
+    ahead = [a - b for a, b in zip(held[rows.index(widest)], held[-2], strict=True)]
+    compared = [by_pairs("texts per prompt, lattice against beams", ahead)]
     says = [
         f"For {BEAMS * TOKENS} forwards per prompt, “{widest[0]}” holds {widest[1]:,.0f} paths, "
         f"beam search {beam[1]:,.0f} texts and sampling {nucleus[1]:,.0f}.",
@@ -98,7 +103,8 @@ def run(models: Models) -> Result:
         f"The score of a merged path is {widest[4]:.3f} nats per token off its own log-probability.",
     ]
     columns = ["way", "paths or texts", "different, of those listed", "log p per token", "score is off by"]
-    return Result(columns, rows, [sentence.replace(" -", " −") for sentence in says])
+    says = [sentence.replace(" -", " −") for sentence in says]
+    return Result(columns, rows, says, compared=compared)
 
 
 def finding(answer: dict) -> str:
@@ -110,3 +116,8 @@ def finding(answer: dict) -> str:
         f"For the price of {beams:,.0f} beams or {samples:,.0f} samples a lattice holds "
         f"{lattice['paths or texts']:,.0f} texts per prompt."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Prompts."""
+    return Basis({"prompts": PROMPTS}, compared=as_measured(answer))

@@ -20,6 +20,7 @@ from decoders.search.tree_search.asap import Asap
 from decoders.search.tree_search.constraints import Gate
 from decoders.search.tree_search.program_tree import Programs
 from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis, as_measured, by_pairs
 from explorer.experiments.reading import rows_of, two
 
 PAPERS = ("grammar-aligned-decoding",)
@@ -164,7 +165,9 @@ def run(models: Models) -> Result:
     chart = Chart(
         "Distance from the model's allowed texts", "texts drawn", "total variation", lines, log=True
     )
-    return Result(["way", "texts", "total variation"], table, says, chart)
+    nearer = [distance(one[-1], wanted) - masked for one in runs]
+    compared = [by_pairs(f"total variation, {COUNTS[-1]} texts of ASAp against a mask alone", nearer)]
+    return Result(["way", "texts", "total variation"], table, says, chart, compared=compared)
 
 
 def finding(answer: dict) -> str:
@@ -176,3 +179,8 @@ def finding(answer: dict) -> str:
         f"A mask alone is {two(masked)} away from what the model itself would write among the allowed texts; "
         f"{last['ASAp']['texts']} texts of ASAp bring it to {two(last['ASAp']['total variation'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Exact distributions over the allowed texts of one prompt; only ASAp's earlier texts are drawn."""
+    return Basis({"prompts": 1, "seeds of ASAp": SEEDS}, compared=as_measured(answer))

@@ -12,6 +12,7 @@ import torch
 
 from decoders.lenses.mask_modes import MODES, mode_mask
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.models import mode_model
 from explorer.experiments.pictures import TokenMap
 from explorer.experiments.reading import percent, rows_with
@@ -86,3 +87,8 @@ def finding(answer: dict) -> str:
         f"{percent(own['letters right'])} of masked letters are filled rightly, against "
         f"{percent(alone['letters right'])} by a model that was only a decoder."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Held-out pairs, read by models that were trained once."""
+    return Basis({"held-out pairs": TESTED}, trained=1)

@@ -15,7 +15,8 @@ from decoders.memory_options import memories
 from decoders.trace.events import Score
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, prompts
-from explorer.experiments.reading import count, percent, rows_of
+from explorer.experiments.basis import Basis, as_measured, by_pairs
+from explorer.experiments.reading import Row, count, percent, rows_of
 from explorer.experiments.spread import over
 
 PAPERS = tuple(slug for one in memories().values() for slug in one.papers)
@@ -78,7 +79,7 @@ def run(models: Models) -> Result:
         for budget in budgets
     ]
     made = over(models, drift, [(*text, given) for *_, given in settings for text in asked])
-    rows = []
+    rows, each = [], {}
     for at, (name, budget, _) in enumerate(settings):
         own = made[at * len(asked) : (at + 1) * len(asked)]
         nats = [one for text in own for one in text.nats]
@@ -86,6 +87,7 @@ def run(models: Models) -> Result:
         kept = sum(text.kept for text in own) / len(own)
         row = [name, budget, kept, sum(nats) / len(nats), min(changed, default=None), len(own) - len(changed)]
         rows.append(row)
+        each[name, budget] = [sum(text.nats) / len(text.nats) for text in own]
     lines = [Line(name, sorted([row[2], row[3]] for row in rows if row[0] == name)) for name in BUDGETS]
     chart = Chart(
         "Drift against what is kept", "share of the full cache's bytes", "nats from the full cache", lines
@@ -102,7 +104,13 @@ def run(models: Models) -> Result:
         f"Of each text {READ} tokens are read and up to {TOKENS} written; {count(len(asked), 'text')}.",
         *(best_within(rows, share) for share in (0.2, FEW)),
     ]
-    return Result(columns, rows, says, chart)
+    most, least = (
+        each[row["memory"], row["budget"]]
+        for row in reversed(extremes([dict(zip(columns, row, strict=True)) for row in rows]))
+    )
+    gaps = [a - b for a, b in zip(most, least, strict=True)]
+    compared = [by_pairs("nats from the full cache, most against least", gaps)]
+    return Result(columns, rows, says, chart, compared=compared)
 
 
 def best_within(rows: list[list], share: float) -> str:
@@ -117,16 +125,27 @@ def best_within(rows: list[list], share: float) -> str:
     )
 
 
-def finding(answer: dict) -> str:
-    """The memories that drift least and most with a small share of the bytes."""
-    rows = [row for row in rows_of(answer) if row["of the full cache"] <= FEW] or rows_of(answer)
+def extremes(table: list[Row]) -> tuple[Row, Row]:
+    """The memories that drift least and most with a small share of the bytes, each at its best budget."""
+    rows = [row for row in table if row["of the full cache"] <= FEW] or table
     nearest = {}
     for row in rows:
         if row["memory"] not in nearest or row["KL in nats"] < nearest[row["memory"]]["KL in nats"]:
             nearest[row["memory"]] = row
     low, high = (pick(nearest.values(), key=lambda row: row["KL in nats"]) for pick in (min, max))
+    return low, high
+
+
+def finding(answer: dict) -> str:
+    """The memories that drift least and most with a small share of the bytes."""
+    low, high = extremes(rows_of(answer))
     return (
         f"With {percent(low['of the full cache'])} of the cache's bytes, {low['memory']} drifts "
         f"{low['KL in nats']:.3f} nats from the full cache; {high['memory']} drifts {high['KL in nats']:.3f} "
         f"with {percent(high['of the full cache'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Texts, each continued under every memory."""
+    return Basis({"texts": PROMPTS}, compared=as_measured(answer))

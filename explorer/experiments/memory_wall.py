@@ -23,6 +23,7 @@ from scipy.optimize import nnls
 
 from decoders.engine.tree import Tree
 from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.reading import percent, rows_of
 from explorer.timing import in_turn
 from visualizers.analysis.cost_model import Shape, step
@@ -180,3 +181,8 @@ def finding(answer: dict) -> str:
         f"{at[many] / at[few]:.1f} times as long, since the layers' fixed cost and the "
         "weights are paid for once."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Times of one machine."""
+    return Basis({"machine": 1, "measurements of each": TIMES})

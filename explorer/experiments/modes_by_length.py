@@ -15,6 +15,7 @@ import torch
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import text_of
+from explorer.experiments.basis import Basis
 from explorer.experiments.reading import count, rows_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
 
@@ -99,3 +100,8 @@ def finding(answer: dict) -> str:
         f"In {empty} of {count(len(tasks), 'task')} the empty answer is more likely than the most likely "
         f"answer of {longest} that the search could find."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Problems of each task, searched without randomness."""
+    return Basis({"problems of each task": COUNT})

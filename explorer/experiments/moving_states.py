@@ -13,6 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis, as_measured, by_pairs
 from explorer.experiments.models.moving_states import window_losses
 from explorer.experiments.pictures import Heat, Strip
 from explorer.experiments.reading import moved, rows_of
@@ -42,6 +43,7 @@ def texts(models: Models) -> dict[str, list[list[int]]]:
 def run(models: Models) -> Result:
     """One row per kind of text, rule and step; curves of the best over the windows."""
     model, rows, lines, says, pictures = models["target"].model, [], [], [], []
+    each: dict[tuple[str, str, float], list[float]] = {}
     for kind, some in progress.each(texts(models).items()):
         plain = [window_losses(model, text, WINDOW, 0.0) for text in some]
         losses = {("—", 0.0): plain}
@@ -50,6 +52,7 @@ def run(models: Models) -> Result:
                 losses[rule, step] = [
                     window_losses(model, text, WINDOW, step, rule) for text in progress.each(some)
                 ]
+        each |= {(kind, *key): [fmean(one) for one in each_text] for key, each_text in losses.items()}
         means = {
             key: fmean([loss for each in each_text for loss in each]) for key, each_text in losses.items()
         }
@@ -73,7 +76,10 @@ def run(models: Models) -> Result:
             pictures = [picture(model, some[0], *best)] if best[1] else []
     columns = ["text", "rule", "step", "loss", "against plain", "tokens that gain"]
     chart = Chart("The README, window by window", "window", "nats per token", lines)
-    return Result(columns, rows, says, chart, pictures=pictures)
+    kind, *setting = min(rows, key=lambda row: row[4])[:3]
+    gains = [a - b for a, b in zip(each[kind, *setting], each[kind, "—", 0.0], strict=True)]
+    compared = [by_pairs(f"loss on {kind}, moved states against plain", gains)]
+    return Result(columns, rows, says, chart, pictures=pictures, compared=compared)
 
 
 def picture(model: PreTrainedModel, text: list[int], rule: str, step: float) -> Heat:
@@ -111,3 +117,8 @@ def finding(answer: dict) -> str:
         f"When only the cached keys and values learn while the model reads, its loss on {text} "
         f"{moved(plain, best['loss'])} nats per token; no weight changes."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Texts of each kind."""
+    return Basis({"texts of each kind": TEXTS}, compared=as_measured(answer))

@@ -9,13 +9,15 @@ domain, compared with holding as many random neurons.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from statistics import fmean
 
 import torch
 
 from explorer.experiments import Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.basis import Basis, by_pairs
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import count, rows_of
+from explorer.experiments.reading import count, rows_of, two
 
 PAPERS = ()  # none: here a domain does not lose most by its own neurons in three of four rows
 DOMAINS = ("stories", "translation", "records", "word problems")
@@ -139,15 +141,28 @@ def run(models: Models) -> Result:
     return Result(["neurons held", *DOMAINS], rows, says, pictures=[picture])
 
 
-def finding(answer: dict) -> str:
-    """The domain that loses most from its own neurons, against the others and against random ones."""
+def own_and_random(answer: dict) -> dict[str, tuple[float, float]]:
+    """Domain -> what it loses by its own neurons, and by as many at random."""
     rows = {row["neurons held"]: row for row in rows_of(answer)}
-    domains = [name for name in answer["columns"][1:] if name in rows]
-    name = max(domains, key=lambda one: rows[one][one])
-    others = [rows[name][one] for one in domains if one != name]
-    rest = sum(others) / len(others) if others else 0.0
-    at_random = rows[AT_RANDOM][name]
+    return {name: (rows[name][name], rows[AT_RANDOM][name]) for name in answer["columns"][1:] if name in rows}
+
+
+def finding(answer: dict) -> str:
+    """The losses of all domains by their own neurons, and in how many a domain loses more than the others."""
+    losses = own_and_random(answer).values()
+    own, chance = (fmean(values) for values in zip(*losses, strict=True))
+    rows = [row for row in rows_of(answer) if row["neurons held"] != AT_RANDOM]
+    first = sum(row[row["neurons held"]] == max(list(row.values())[1:]) for row in rows)
     return (
-        f"Without the neurons that are most special for {name}, the target loses {rows[name][name]:.2f} nats "
-        f"per token there, {rest:.2f} on other texts and {at_random:.2f} without as many at random."
+        f"Without the neurons that are most special for a domain, the target loses {two(own)} nats per token "
+        f"there, in the mean of {len(rows)} domains, and {two(chance)} without as many at random; in {first} "
+        "of them the domain loses more than the others."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Domains, each with texts of its own, and random sets of neurons."""
+    gaps = [own - chance for own, chance in own_and_random(answer).values()]
+    compared = by_pairs("nats lost by own neurons against random ones", gaps)
+    units = {"domains": len(gaps), "texts of each": EACH, "random sets of neurons": RANDOM}
+    return Basis(units, compared=[compared])

@@ -12,6 +12,7 @@ from dataclasses import replace
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded
+from explorer.experiments.basis import Basis, by_wins
 from explorer.experiments.evidence import answer_text, gain
 from explorer.experiments.reading import count, percent, rows_of
 from explorer.experiments.spread import over
@@ -87,3 +88,11 @@ def finding(answer: dict) -> str:
         f"Subtracting what the model says under the noisy instruction “{best['noise']}” helps: "
         f"{percent(best['right'])} of the answers are right instead of {percent(plain['right'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Problems, each answered under every noise."""
+    best = max(rows_of(answer)[1:], key=lambda row: row["right"])
+    many = COUNT * len(ASKED)
+    compared = by_wins("right answers, best noise against none", best["won"], best["lost"], many)
+    return Basis({"problems": many}, compared=[compared])

@@ -19,6 +19,7 @@ import torch
 from decoders.constraints.trie import trie_of
 from decoders.engine.engine import Engine
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models.item_rankers import ItemHead, Ranking, by_beam, by_names
 from explorer.experiments.models.small import fit, next_loss
 from explorer.experiments.models.small_llama import small_llama
@@ -159,3 +160,11 @@ def finding(answer: dict) -> str:
         f"{two(head['Recall@10'])}, and a beam of 20 over their names takes {beam['forwards']:.1f} forwards "
         f"and {beam['ms']:.1f} ms for {two(beam['Recall@10'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Questions to models that were trained once."""
+    (head,), (beam,) = rows_with(answer, "way", HEAD), rows_with(answer, "way", BEAM.format(20))
+    shares = head["Recall@10"], QUESTIONS, beam["Recall@10"], QUESTIONS
+    compared = by_shares("Recall@10, head against beam", *shares)
+    return Basis({"questions": QUESTIONS}, trained=1, compared=[compared])

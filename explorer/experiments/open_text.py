@@ -11,6 +11,7 @@ from statistics import fmean
 
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, own_logprob, prompts
+from explorer.experiments.basis import Basis, as_measured, by_pairs
 from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.spread import over
 from explorer.experiments.statistics import distinct, repetition, self_bleu
@@ -53,7 +54,8 @@ def continued(models: Models, name: str, beginning: str, setting: dict, seed: in
 def run(models: Models) -> Result:
     """One row per setting; curves of the share of distinct trigrams and of surprisal over temperature."""
     beginnings = prompts("stories", PROMPTS)
-    rows, curves = [], {"distinct-3": [], "repeated": [], "self-BLEU": []}
+    rows, each = [], {}
+    curves = {"distinct-3": [], "repeated": [], "self-BLEU": []}
     settings = progress.each(SETTINGS, weight=lambda one: SEEDS if one[0] in DRAWING else 1)
     for name, setting in settings:
         seeds = SEEDS if name in DRAWING else 1
@@ -65,6 +67,7 @@ def run(models: Models) -> Result:
         again = fmean([repetition(text) for group in groups for text in group])
         title = ", ".join([name, *(f"{key} {value}" for key, value in setting.items())])
         rows.append([title, two, three, alike, again, fmean(surprises)])
+        each[title] = [fmean([repetition(text) for text in group]) for group in groups]
         if CURVE in setting:
             for label, value in (("distinct-3", three), ("repeated", again), ("self-BLEU", alike)):
                 curves[label].append([setting[CURVE], value])
@@ -77,7 +80,15 @@ def run(models: Models) -> Result:
         f"({unlike[3]:.2f}).",
     ]
     lines = [Line(label, points) for label, points in curves.items()]
-    return Result(columns, rows, says, Chart("Samples and their temperature", "temperature", "share", lines))
+    chart = Chart("Samples and their temperature", "temperature", "share", lines)
+    compared = [
+        by_pairs(
+            f"repeated, {stuck[0].partition(',')[0]} against {name}",
+            [a - b for a, b in zip(each[stuck[0]], each[name], strict=True)],
+        )
+        for name in ("greedy", "sample, temperature 1.0")
+    ]
+    return Result(columns, rows, says, chart, compared=compared)
 
 
 def finding(answer: dict) -> str:
@@ -90,3 +101,8 @@ def finding(answer: dict) -> str:
         f"have occurred before, against {percent(rows['greedy'])} for greedy search and "
         f"{percent(rows['sample, temperature 1.0'])} for sampling at temperature 1."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Beginnings, and seeds of the strategies that sample."""
+    return Basis({"beginnings": PROMPTS, "seeds": SEEDS}, compared=as_measured(answer))

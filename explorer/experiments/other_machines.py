@@ -12,6 +12,7 @@ from itertools import product
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.basis import Basis
 from explorer.experiments.reading import rows_of
 from explorer.experiments.spread import over
 from visualizers.analysis.roofline import DEVICES, DRAFT, TARGET, Device, forward_work, other_machine
@@ -103,3 +104,8 @@ def finding(answer: dict) -> str:
         f"as plain decoding on a {low['machine']} ({low['way']}) and {high['x plain']:.1f} times on a "
         f"{high['machine']} ({high['way']})."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Decodings on this machine; times are calculated."""
+    return Basis({"prompts": PROMPTS})

@@ -23,6 +23,7 @@ from decoders.trace.events import Cell as Looked
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Models, Result, parallel_theory, progress
 from explorer.experiments.asked import decoded, text_of
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models import totals
 from explorer.experiments.parallel_conflict import conflict
 from explorer.experiments.parallel_rules import (
@@ -320,3 +321,17 @@ def finding(answer: dict) -> str:
         f"words, {json} on JSON records and {total} on digits with a given total; a perfect model that draws "
         f"them has {percent(rows[OWN, 'quota 8']['in theory'])} there."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Problems of each task; the model of the given total was trained once."""
+    right = {(row["task"], row["rule"]): row["right"] for row in rows_of(answer)}
+    many = {BROKEN: COUNT, OWN: len(totals.PROBLEMS)}
+    compared = [
+        by_shares(
+            f"right answers on {task}, eight tokens per forward against one",
+            *(right[task, "quota 8"], number, right[task, "quota 1"], number),
+        )
+        for task, number in many.items()
+    ]
+    return Basis({"problems of each task": COUNT, "given totals": many[OWN]}, trained=1, compared=compared)

@@ -14,6 +14,7 @@ from statistics import fmean, stdev
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, text_of
+from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.spread import over
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
@@ -129,3 +130,15 @@ def finding(answer: dict) -> str:
         f"the tests and reads {drawn['tokens']:,.0f} tokens per problem; planning meets "
         f"{percent(plan['public'])} and reads {plan['tokens']:,.0f}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Problems, with the same tries for all ways."""
+    last = {row["way"]: row for row in rows_of(answer)}  # the last row of a way has the most rollouts
+    del last["filtered"]
+    plan = max(last.values(), key=lambda row: row["public"])
+    compared = [
+        by_error("tests met with as many tries", plan["ahead of as many"], plan["± error"]),
+        by_error("tests met for as many tokens", plan["ahead for as much"], plan["± error of that"]),
+    ]
+    return Basis({"problems": COUNT}, compared=compared)

@@ -11,6 +11,7 @@ best: ROUGE of a list's texts with the sheet's own summary; first: of the text t
 
 import copy
 import random
+from math import hypot
 from statistics import fmean
 
 import torch
@@ -27,6 +28,7 @@ from decoders.search.planned.topic_tokens import sentences
 from decoders.trace.events import Score
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Models, Result, progress
+from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.models.small import fit
 from explorer.experiments.reading import rows_of, two
 from explorer.experiments.statistics import distinct, paired
@@ -176,3 +178,11 @@ def finding(answer: dict) -> str:
         f"{two(trained['to its plan'])} and another plan with {two(trained['to another'])}; without that "
         f"training the values are {two(control['to its plan'])} and {two(control['to another'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Sheets; the control was trained once."""
+    shipped, control = rows_of(answer)[:2]
+    more = shipped["ahead"] - control["ahead"], hypot(shipped["± error"], control["± error"])
+    compared = by_error("lead of its own plan, trained on plans against not", *more)
+    return Basis({"sheets": SHEETS}, trained=1, compared=[compared])

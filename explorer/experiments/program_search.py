@@ -15,6 +15,7 @@ from statistics import fmean
 from decoders.search.tree_search.treecoder import DECODERS
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, text_of
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.pictures import Board
 from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.spread import over
@@ -176,3 +177,12 @@ def finding(answer: dict) -> str:
         f"{best['constraints']}) gets {percent(best['right, test'])} of the programs right, and plain "
         f"sampling {percent(plain['right, test'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Problems that the search has not seen."""
+    rows = rows_of(answer)
+    (plain,) = (row for row in rows if row["origin"] == "plain" and row["decoder"] == "sampling")
+    shares = rows[0]["right, test"], TEST, plain["right, test"], TEST
+    compared = by_shares("right programs, best setting against plain sampling", *shares)
+    return Basis({"unseen problems": TEST}, compared=[compared])

@@ -51,3 +51,4 @@ def run(models: Models, folder: Path) -> Result:
 
 
 finding = study.finding
+stands = study.stands

@@ -13,6 +13,7 @@ import re
 
 from decoders.lane import Lane, Limits
 from explorer.experiments import Models, Result, progress
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.reading import percent, rows_of, two
 from explorer.tasks import python_programs
 
@@ -117,3 +118,17 @@ def finding(answer: dict) -> str:
         else f"A grammar keeps {two(grammar['kept per token'])} of the probability per token, and "
         f"{percent(grammar['parses'])} of its bodies parse, against {percent(free['parses'])} without."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Problems with the same seeds for all ways."""
+    free, monitor, grammar = rows_of(answer)
+    compared = [
+        by_shares(f"{what}, {name} against free", way[column], PROBLEMS, free[column], PROBLEMS)
+        for what, name, way, column in (
+            ("bodies that parse", "grammar", grammar, "parses"),
+            ("right bodies", "grammar", grammar, "right"),
+            ("right bodies", "monitor", monitor, "right"),
+        )
+    ]
+    return Basis({"problems": PROBLEMS}, compared=compared)

@@ -19,6 +19,7 @@ import torch
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from explorer.experiments import Models, Result, progress
+from explorer.experiments.basis import Basis, by_pairs
 from explorer.experiments.models.reader_writer import (
     ReaderWriter,
     Sizes,
@@ -202,3 +203,11 @@ def finding(answer: dict) -> str:
         f"A writer that adds two numbers from the first digit on {verb} from a reader that has seen the "
         f"whole answer: {percent(joint)} of the sums are right with it, {percent(alone)} without."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Seeds of the training, and held-out sums."""
+    names = "right: writer, reader and source", "right: writer, source alone"
+    gaps = [row[names[0]] - row[names[1]] for row in rows_of(answer)]
+    compared = by_pairs("right sums, with the reader's states against without", gaps)
+    return Basis({"held-out sums": HELD_OUT}, trained=len(gaps), compared=[compared])

@@ -22,6 +22,7 @@ from decoders.engine.layers import Layers
 from decoders.engine.partial_forward import Blocks
 from decoders.models.catalog import SHIPPED
 from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.reading import percent, rows_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from visualizers.analysis.calibration import wilson
@@ -208,3 +209,11 @@ def finding(answer: dict) -> str:
         f"An encoder–decoder does {percent(work)} of the work of a decoder with as many layers and solves "
         f"{percent(encoder)} of the problems, the decoder {percent(decoder)}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Problems of each task, for models that were trained once."""
+    encoder, decoder = (fmean(row[name] for row in rows_of(answer)) for name in answer["columns"][2:4])
+    many = COUNT * len(LEARNED)
+    compared = by_shares("right answers, encoder-decoder against decoder", encoder, many, decoder, many)
+    return Basis({"problems": many}, trained=1, compared=[compared])

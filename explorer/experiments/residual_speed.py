@@ -16,6 +16,7 @@ from decoders.speculative.self_draft.kangaroo import EITHER
 from decoders.speculative.self_draft.m2r2 import adapters_of
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import KINDS, decoded, prompts
+from explorer.experiments.basis import Basis, as_measured, by_pairs
 from explorer.experiments.reading import percent, rows_of
 from visualizers.analysis.calibration import wilson
 
@@ -100,7 +101,11 @@ def run(models: Models) -> Result:
         "share of positions, cosine",
         lines,
     )
-    return Result(columns, table, says, chart)
+    gaps = [int(b) - int(a) for a, b in zip(slow[exit].right, fast[exit].right, strict=True)]
+    texts_of = torch.tensor(gaps).float().split([tokens.shape[1] for tokens in read])
+    per_text = [float(some.mean()) for some in texts_of]
+    compared = [by_pairs("final choice known, with the adapter against without", per_text)]
+    return Result(columns, table, says, chart, compared=compared)
 
 
 def finding(answer: dict) -> str:
@@ -112,3 +117,8 @@ def finding(answer: dict) -> str:
         f"{percent(deep['usual: right'])} of the tokens, and with a small adapter for "
         f"{percent(deep['fast: right'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Texts of several kinds; the adapter was trained once."""
+    return Basis({"texts of each kind": COUNT}, trained=1, compared=as_measured(answer))

@@ -16,6 +16,7 @@ import torch
 from torch.nn import functional as F
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.models.duo import Duo, Router, at_random, bits
 from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import Heat, Strip, TokenMap
@@ -256,3 +257,8 @@ def finding(answer: dict) -> str:
         f"{best['big blocks']} of {whole['big blocks']} big blocks, {than} the {two(whole['oracle'])} of the "
         f"whole model; a router that has not seen it reaches {two(min(routed))} at best."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Held-out texts; blocks and routers were trained once."""
+    return Basis({"held-out texts": HELD_OUT}, trained=1)

@@ -21,6 +21,7 @@ from decoders.scheduling.prepacking import cells, packed, padded, serve_batches
 from decoders.scheduling.requests import Iteration, Request, served, waits
 from explorer.experiments import Models, Result, progress
 from explorer.experiments.asked import KINDS, prompts
+from explorer.experiments.basis import Basis
 from explorer.experiments.pictures import Heat, Strip
 from explorer.experiments.reading import rows_of
 
@@ -160,3 +161,8 @@ def finding(answer: dict) -> str:
         f"{best[first]:.0f} ms, and packing computes {rows[PACKED]['cells computed']:,} cells where padding "
         f"computes {rows[PADDED]['cells computed']:,}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """One set of requests on one machine."""
+    return Basis({"requests": len(LENGTHS), "measurements of each": REPEATS})

@@ -5,6 +5,8 @@ with a single guess, yet each rule stays below what optimal transport between th
 (Sun et al. 2023, section 3). How far below that ceiling is each rule in real text?
 """
 
+from statistics import fmean
+
 import torch
 
 from decoders.logits.distributions import probabilities, residual
@@ -12,10 +14,11 @@ from decoders.speculative.verifiers.kseq import ceiling, division
 from decoders.speculative.verifiers.recursive_rejection import without
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.basis import Basis, as_measured, by_pairs
 from explorer.experiments.reading import percent, rows_of
 
 PAPERS = ()
-GUESSES, TOKENS, DRAWS = (1, 2, 3, 4, 6, 8), 48, 8
+GUESSES, PROMPTS, TOKENS, DRAWS = (1, 2, 3, 4, 6, 8), 6, 48, 8
 DISTINCT = "recursive rejection, guesses distinct"
 
 
@@ -75,25 +78,28 @@ RULES = {
 
 
 @torch.inference_mode()
-def distributions(models: Models) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """The target's and the draft's distributions [V] at each position of texts sampled from the target."""
-    pairs = []
-    for seed, prompt in progress.each(enumerate(prompts("stories", 6)), until=0.3):
+def distributions(models: Models) -> list[list[tuple[torch.Tensor, torch.Tensor]]]:
+    """For each text sampled from the target, the target's and the draft's distributions [V] at its
+    positions.
+    """
+    texts = []
+    for seed, prompt in progress.each(enumerate(prompts("stories", PROMPTS)), until=0.3):
         trace = decoded(models, "sample", prompt, TOKENS, seed, temperature=1.0)
         ids, first = torch.tensor([[*trace.prompt, *trace.output()]]), len(trace.prompt) - 1
         p, q = (
             probabilities(models[role].model(ids.to(models[role].model.device)).logits[0, first:-1]).cpu()
             for role in ("target", "draft")
         )
-        pairs += list(zip(p, q, strict=True))
-    return pairs
+        texts.append(list(zip(p, q, strict=True)))
+    return texts
 
 
 def run(models: Models) -> Result:
     """The probability that a guess is accepted at one position, for each rule and number of guesses: means
     over positions, exact at each except for distinct guesses.
     """
-    dice, places, rows = torch.Generator().manual_seed(0), distributions(models), []
+    dice, texts, rows = torch.Generator().manual_seed(0), distributions(models), []
+    places = [pair for text in texts for pair in text]
     for count in progress.each(GUESSES, weight=float):
         shares = [sum(rule(p, q, count) for p, q in places) / len(places) for rule in RULES.values()]
         shares.append(sum(distinct(p, q, count, DRAWS, dice) for p, q in places) / len(places))
@@ -115,9 +121,10 @@ def run(models: Models) -> Result:
     ]
     lines = [Line(name, [[row[0], row[i]] for row in rows]) for i, name in enumerate(names, 1)]
     title = "How often one of k guesses is accepted"
-    return Result(
-        ["guesses", *names], rows, says, Chart(title, "guesses at one position", "probability", lines)
-    )
+    chart = Chart(title, "guesses at one position", "probability", lines)
+    gains = [fmean(kseq(p, q, last[0]) - kseq(p, q, one[0]) for p, q in text) for text in texts]
+    compared = [by_pairs(f"accepted, {last[0]} guesses against {one[0]}", gains)]
+    return Result(["guesses", *names], rows, says, chart, compared=compared)
 
 
 def finding(answer: dict) -> str:
@@ -128,3 +135,8 @@ def finding(answer: dict) -> str:
         f"guesses {percent(many['K-SEQ'])}; no rule that keeps the target's distribution could exceed "
         f"{percent(many['upper bound'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Places in texts that the target samples."""
+    return Basis({"prompts": PROMPTS}, compared=as_measured(answer))

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from decoders.engine.merged_attention import attend, rows_read, shared_prefix_attention
 from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.reading import percent, rows_of, two
 from explorer.timing import in_turn
 
@@ -110,3 +111,8 @@ def finding(answer: dict) -> str:
         f"attention over a copy per row; with {first['rows']} rows and {first['shared tokens']} tokens "
         f"it takes {slow} of it."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Times of one machine; bytes are exact."""
+    return Basis({"machine": 1, "measurements of each": TIMES})

@@ -10,6 +10,7 @@ import time
 from decoders.trace.trace import Trace
 from explorer.experiments import Models, Result, progress
 from explorer.experiments.asked import KINDS, decoded, lossless, prompts, tokens_per_forward, without_sampling
+from explorer.experiments.basis import Basis
 from explorer.experiments.reading import rows_of, two
 
 PAPERS = ("unlocking-efficiency-in-large-language-model-inference",)
@@ -70,3 +71,8 @@ def finding(answer: dict) -> str:
         f"{wins}; {widest['strategy']} depends most on the text, with {two(widest[best])} tokens per target "
         f"forward on {best} and {two(widest[worst])} on {worst}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Prompts of each kind, each continued once by every strategy."""
+    return Basis({"prompts of each kind": COUNT})

@@ -16,6 +16,7 @@ from math import ceil
 import torch
 
 from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.models.device_scans import Scan, all_gather, all_scan, apart, serial
 from explorer.experiments.models.linear_attention import LinearModel, in_order, on_devices, own_state
 from explorer.experiments.models.small import fit, next_loss, own_text
@@ -184,3 +185,8 @@ def finding(answer: dict) -> str:
         f"{sliced['bytes of all devices']:,} bytes instead of the {gathered['bytes of all devices']:,} of "
         "gathering them."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Transfers and bytes follow from the sizes."""
+    return Basis(exact="transfers and bytes are counted in a simulation without chance")

@@ -16,6 +16,7 @@ from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import check_pair, load
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import acceptance, decoded, prompts, tokens_per_forward
+from explorer.experiments.basis import Basis, as_measured, by_pairs
 from explorer.experiments.reading import moved, rows_with, two
 
 PAPERS = ("fastdraft",)
@@ -94,7 +95,12 @@ def run(models: Models) -> Result:
         f"compared at the same {places:,} positions.",
         *(gained(rows, kind) for kind in KINDS),
     ]
-    return Result(COLUMNS, rows, says, chart)
+    stories = texts[KINDS[0]]
+    by_prompt = [stories[at : at + SEEDS] for at in range(0, len(stories), SEEDS)]
+    first, *_, last = drafts.values()
+    gains = [overlap(target, last, some) - overlap(target, first, some) for some in by_prompt]
+    compared = [by_pairs("overlap on stories, last stage against first", gains)]
+    return Result(COLUMNS, rows, says, chart, compared=compared)
 
 
 def gained(rows: list[list], kind: str) -> str:
@@ -116,3 +122,8 @@ def finding(answer: dict) -> str:
         f"small draft with its target {moved(first, last)} on stories, and a target forward then yields "
         f"{two(stages[-1]['tokens per forward'])} tokens."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Prompts with several seeds; every stage was trained once."""
+    return Basis({"prompts": PROMPTS, "seeds": SEEDS}, trained=1, compared=as_measured(answer))

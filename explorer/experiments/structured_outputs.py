@@ -26,6 +26,7 @@ from decoders.constraints.settings import ENGINES
 from decoders.lane import Lane, Limits
 from decoders.trace.events import Distribution
 from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.reading import percent, rows_of
 
 PAPERS = ("generating-structured-outputs-from-language-models",)
@@ -220,3 +221,22 @@ def finding(answer: dict) -> str:
         for row in whole
     ]
     return f"Of {whole[0]['schemas']} schemas, " + "; ".join(parts) + "."
+
+
+def stands(answer: dict) -> Basis:
+    """Schemas; the engines are deterministic."""
+    whole = [row for row in rows_of(answer) if row["tier"] == "all"]
+    first, second = whole[:2]
+    many = first["schemas"]
+    names = {
+        "declared": "schemas taken",
+        "empirical": "valid texts",
+        "under-constrained": "invalid let through",
+    }
+    compared = [
+        by_shares(
+            f"{what}, {second['engine']} against {first['engine']}", second[column], many, first[column], many
+        )
+        for column, what in names.items()
+    ]
+    return Basis({"schemas": many}, compared=compared)

@@ -14,6 +14,7 @@ import torch
 from torch.nn import functional as F
 
 from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.codebook_patterns import Pattern, SymbolModel, digits, patterns
 from explorer.experiments.models.small import fit, own_text
 from explorer.experiments.reading import rows_with, two
@@ -102,3 +103,8 @@ def finding(answer: dict) -> str:
         f"{parallel[forwards]} forwards, and {two(flat['bits per token'])} bits one by one, in "
         f"{flat[forwards]}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Held-out texts; every pattern was trained once."""
+    return Basis({"held-out texts": HELD_OUT}, trained=1)

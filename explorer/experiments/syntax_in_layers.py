@@ -14,6 +14,7 @@ import torch
 
 from decoders.lenses.binary_trees import Node, items, scores, wrong
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis
 from explorer.experiments.models import syntax_probes
 from explorer.experiments.models.syntax_probes import Measured, Text
 from explorer.experiments.pictures import Bars, Drawn, Trees
@@ -115,3 +116,8 @@ def finding(answer: dict) -> str:
         f"{best['layers']} layers with F1 {two(best['F1'])}, and with "
         f"{two(best['F1 untrained'])} from layers that were never trained."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Functions; every map was trained once."""
+    return Basis({"test functions": TEST}, trained=1)

@@ -22,6 +22,7 @@ from decoders.models.model_heads import folder_of
 from decoders.search.planned.discourse_units import f1
 from decoders.search.planned.topic_tokens import END_TOPIC, NO_TOPIC, TOPICS, Topics, sentences, topic_tokens
 from explorer.experiments import Cell, Models, Result, progress
+from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.plans_and_summaries import sheets, text_of
 from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.statistics import paired
@@ -166,12 +167,27 @@ def run(models: Models) -> Result:
     return Result(columns, rows, [one.replace(" -", " −") for one in says])
 
 
-def finding(answer: dict) -> str:
-    """How often the sentence under a tag is on its topic, for each kind of text."""
+def named_shares(answer: dict) -> dict[str, list[float]]:
+    """Kind of text -> for each topic, how often the sentence under its tag is on it."""
     named: dict[str, list[float]] = {}
     for row in rows_of(answer):
         if row["named"] is not None:
             named.setdefault(row["topic, or way"].partition(",")[0], []).append(row["named"])
+    return named
+
+
+def finding(answer: dict) -> str:
+    """How often the sentence under a tag is on its topic, for each kind of text."""
+    named = named_shares(answer)
     texts = {"Sheets": "summaries", "Stories": "stories"}
     shares = " and ".join(f"{percent(fmean(some))} of the {texts[kind]}" for kind, some in named.items())
     return f"A sentence that is written under a topic tag is on that topic in {shares}."
+
+
+def stands(answer: dict) -> Basis:
+    """Beginnings under every topic."""
+    named = named_shares(answer)
+    sheets, stories = (fmean(named[kind]) for kind in ("Sheets", "Stories"))
+    many = [len(named[kind]) * BEGINNINGS for kind in ("Sheets", "Stories")]
+    compared = by_shares("on topic, summaries against stories", sheets, many[0], stories, many[1])
+    return Basis({"forced sentences of each kind": many[0]}, compared=[compared])

@@ -17,6 +17,7 @@ import torch
 from torch.nn import functional as F
 
 from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.basis import Basis, as_measured, by_pairs
 from explorer.experiments.models.hybrid import Hybrid, Known
 from explorer.experiments.models.small import fit, own_text
 from explorer.experiments.models.state_space import Memory, StateSpace
@@ -149,9 +150,10 @@ def run(models: Models) -> Result:
         target, draft, held = trained(models)
     texts = [row[:BEGUN].tolist() for row in held]
     plain = [write(target, draft, text, 0, 0) for text in progress.each(texts, until=0.25)]
-    table = []
+    table, each = [], {}
     for name, (width, depth) in progress.each(SHAPES.items()):
         wrote = [write(target, draft, text, width, depth) for text in progress.each(texts)]
+        each[name] = [(TOKENS - 1) / one.forwards for one in wrote]
         same = sum(a.tokens == b.tokens for a, b in zip(wrote, plain, strict=True))
         forwards = sum(one.forwards for one in wrote)
         brought = (TOKENS - 1) * len(texts) / forwards
@@ -191,7 +193,10 @@ def run(models: Models) -> Result:
         "time against plain",
     ]
     chart = Chart("What is left of an input", "tokens later", "share", left_over(target, held))
-    return Result(columns, table, says, chart)
+    _, chain, tree = each.values()
+    gains = [b - a for a, b in zip(chain, tree, strict=True)]
+    compared = [by_pairs("tokens per forward, tree against chain", gains)]
+    return Result(columns, table, says, chart, compared=compared)
 
 
 def finding(answer: dict) -> str:
@@ -202,3 +207,8 @@ def finding(answer: dict) -> str:
         f"tokens per forward when it verifies trees and {two(chain['tokens per target forward'])} with "
         f"chains; {tree['equal to plain']} texts equal plain decoding."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Texts; the target was trained once."""
+    return Basis({"texts": TEXTS}, trained=1, compared=as_measured(answer))

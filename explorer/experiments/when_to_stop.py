@@ -12,21 +12,23 @@ from decoders.speculative.methods.specdec_pp import HEAD, OWN
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts, tokens_per_forward
-from explorer.experiments.reading import rows_with, two
+from explorer.experiments.basis import Basis, as_measured, by_pairs
+from explorer.experiments.reading import Row, rows_of, two
 from explorer.experiments.spread import over
 from visualizers.analysis.calibration import calibration_error, predictions
 from visualizers.analysis.lane_stats import LaneFacts
 
 PAPERS = ("specdec-plus-plus",)
-LENGTHS, LIMITS, TOKENS, SEEDS, BINS = (1, 2, 3, 4, 6, 8), (0.1, 0.3, 0.5, 0.7, 0.9), 64, 2, 10
+LENGTHS, LIMITS, BINS = (1, 2, 3, 4, 6, 8), (0.1, 0.3, 0.5, 0.7, 0.9), 10
+PROMPTS, TOKENS, SEEDS = 6, 64, 2
 MAX_DRAFT = 20
 PREDICTORS = {"acceptance head": HEAD, "draft's own probability": OWN}
 
 
 def traces(models: Models, strategy: str, **parameters) -> list[Trace]:
     """The traces of a strategy on the prompts and seeds that all share."""
-    asked = product([strategy], prompts("stories", 6), [TOKENS], range(SEEDS))
-    return over(models, decoded, asked, temperature=1.0, **parameters)
+    asked = product([strategy], prompts("stories", PROMPTS), [TOKENS], range(SEEDS))
+    return list(over(models, decoded, asked, temperature=1.0, **parameters))
 
 
 def row(way: str, limit: float, runs: list[Trace]) -> list:
@@ -40,16 +42,18 @@ def row(way: str, limit: float, runs: list[Trace]) -> list:
 
 def run(models: Models) -> Result:
     """Costs for each fixed length, and for each threshold of either predictor; then the calibration."""
-    rows, says = [], []
+    rows, says, each = [], [], {}
     for length in progress.each(LENGTHS, until=0.3):
         runs = traces(models, "speculative", num_assistant_tokens=length)
         rows.append(row("fixed length", length, runs))
+        each["fixed length", length] = runs
     for name, predictor in progress.each(PREDICTORS.items()):
         for limit in progress.each(LIMITS, until=0.8):
             runs = traces(
                 models, "specdec_pp", stop=limit, predictor=predictor, num_assistant_tokens=MAX_DRAFT
             )
             rows.append(row(name, limit, runs))
+            each[name, limit] = runs
         runs = traces(models, "specdec_pp", stop=1.0, predictor=predictor, num_assistant_tokens=8)
         pairs = predictions([made for trace in runs for made in LaneFacts(trace).rounds])
         if pairs:
@@ -76,17 +80,40 @@ def run(models: Models) -> Result:
         "tokens per forward",
     ]
     chart = Chart("What a token costs", "guesses thrown away", "target forwards", lines)
-    return Result(columns, rows, says, chart)
+    fixed, near = matched([dict(zip(columns, one, strict=True)) for one in rows])
+    per_text = [
+        [row(way, limit, [trace])[2:4] for trace in each[way, limit]]
+        for way, limit in ((one["way"], one["K or limit"]) for one in (near, fixed))
+    ]
+    gaps = [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(*per_text, strict=True)]
+    compared = [
+        by_pairs(f"{what}, stopping against a fixed length", list(column))
+        for what, column in zip(columns[2:4], zip(*gaps, strict=True), strict=True)
+    ]
+    return Result(columns, rows, says, chart, compared=compared)
+
+
+def matched(rows: list[Row]) -> tuple[Row, Row]:
+    """A fixed length of four, and the limit of the head whose number of forwards is closest to it."""
+    lengths, heads = (
+        [row for row in rows if row["way"] == way] for way in ("fixed length", "acceptance head")
+    )
+    fixed = min(lengths, key=lambda row: abs(row["K or limit"] - 4))
+    forwards = "target forwards per token"
+    return fixed, min(heads, key=lambda row: abs(row[forwards] - fixed[forwards]))
 
 
 def finding(answer: dict) -> str:
     """A fixed length, and the head whose number of forwards is closest to it."""
-    lengths, heads = (rows_with(answer, "way", way) for way in ("fixed length", "acceptance head"))
+    fixed, near = matched(rows_of(answer))
     forwards, wasted = "target forwards per token", "thrown away per token"
-    fixed = min(lengths, key=lambda row: abs(row["K or limit"] - 4))
-    near = min(heads, key=lambda row: abs(row[forwards] - fixed[forwards]))
     return (
         f"A draft that stops when a rejection becomes likely throws away {two(near[wasted])} guesses per "
         f"token at {two(near[forwards])} target forwards; a fixed length of {fixed['K or limit']} throws "
         f"away {two(fixed[wasted])} at {two(fixed[forwards])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Texts at temperature 1: prompts with several seeds."""
+    return Basis({"prompts": PROMPTS, "seeds": SEEDS}, compared=as_measured(answer))

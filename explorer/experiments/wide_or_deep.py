@@ -23,11 +23,12 @@ from decoders.trace.events import Forward
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts, tokens_per_forward
+from explorer.experiments.basis import Basis
 from explorer.experiments.distilled_drafts import corpus_rows
 from explorer.experiments.models.guesses import written
 from explorer.experiments.models.small import own_text
 from explorer.experiments.models.small_llama import small_llama
-from explorer.experiments.reading import rows_of, two
+from explorer.experiments.reading import percent, rows_of, two
 from explorer.experiments.statistics import spearman
 
 PAPERS = ("decoding-speculative-decoding",)
@@ -186,11 +187,19 @@ def sentences(table: list[list], t_target: float) -> list[str]:
 
 
 def finding(answer: dict) -> str:
-    """The widest and the deepest of the drafts with equal parameters."""
+    """The widest and the deepest of the drafts with equal parameters; not their times, which the machine of
+    one run decides.
+    """
     rows = rows_of(answer)[: len(SHAPES)]
     wide, deep = rows[0], rows[-1]
     return (
-        f"With as many parameters in its layers, a draft of {wide['layers']} wide layer writes "
-        f"{wide['tokens/s']:.1f} tokens/s with the target and one of {deep['layers']} narrow layers "
-        f"{deep['tokens/s']:.1f}, at {wide['TAR']:.2f} and {deep['TAR']:.2f} tokens per round of {LIVE}."
+        f"With as many parameters in its layers, a draft of {wide['layers']} wide layer guesses "
+        f"{percent(wide['story accuracy'])} of a story's tokens and brings {two(wide['TAR'])} tokens per "
+        f"round of {LIVE}, one of {deep['layers']} narrow layers {percent(deep['story accuracy'])} and "
+        f"{two(deep['TAR'])}."
     )
+
+
+def stands(answer: dict) -> Basis:
+    """Prompts, on one machine; every draft was trained once."""
+    return Basis({"prompts": EACH * len(KINDS), "machine": 1}, trained=1)

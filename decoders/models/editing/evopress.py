@@ -80,6 +80,7 @@ def evolve(
     seed: int = 0,
     initial: int = INITIAL,
     children: int = CHILDREN,
+    inherits: bool = True,
 ) -> list[Generation]:
     """The generations in order; the last parent is the result.
 
@@ -100,7 +101,10 @@ def evolve(
     parent = best(first, fitness(first, 0))[0]
     history = [Generation(parent, fitness([parent], 1)[0], None, len(first))]
     for _ in range(generations_for(layers, drops) if generations is None else generations):
-        born = children_of(parent, layers, tied, children, rng)
+        if inherits:
+            born = children_of(parent, layers, tied, children, rng)
+        else:
+            born = [drawn(layers, drops, tied, rng) for _ in range(children)]
         finalists = [*best(born, fitness(born, 0))[:KEPT], parent]
         scores = fitness(finalists, 1)
         winner = best(finalists, scores)[0]

@@ -13,6 +13,7 @@ import gradio as gr
 
 from decoders.refusal import Refusal
 from explorer import experiments
+from explorer.experiments import basis
 from explorer.page.save_and_open import open_file
 from explorer.page.tabs import UNTRACKED, carried
 from explorer.page.tabs.captioned import captioned, escaped, look_of
@@ -134,8 +135,10 @@ def calls(answer: dict) -> None:
 
 
 def heading(answer: dict) -> str:
-    """Title, finding and question of an experiment, as Markdown."""
-    return f"## {escaped(answer['title'])}\n\n**{escaped(answer['finding'])}**\n\n{escaped(answer['asks'])}"
+    """Title, finding, what the finding stands on, and question of an experiment, as Markdown."""
+    lines = [answer["asks"], basis.says(answer["stands"])]
+    asked, stands = map(escaped, lines)
+    return f"## {escaped(answer['title'])}\n\n**{escaped(answer['finding'])}**\n\n{stands}\n\n{asked}"
 
 
 def sentences(answer: dict) -> str:

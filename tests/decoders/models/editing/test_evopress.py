@@ -99,6 +99,27 @@ def test_the_budget_holds_in_every_set_and_no_parent_is_worse_than_the_last(tied
     assert all(one.fitness <= one.before for one in history[1:])
 
 
+def test_random_search_scores_as_many_sets_and_finds_the_best_less_often(every):
+    """Fresh sets in the place of children; both begin with the same ones."""
+    lowest, found = min(every.values()), {True: 0, False: 0}
+    for seed in range(10):
+        ran = {
+            inherits: evolve(
+                lambda sets, stage: [every[one] for one in sets],
+                LAYERS,
+                DROPS,
+                13,
+                seed=seed,
+                inherits=inherits,
+            )
+            for inherits in found
+        }
+        assert ran[True][0] == ran[False][0] and ran[True][-1].scored == ran[False][-1].scored
+        for inherits, history in ran.items():
+            found[inherits] += history[-1].fitness == lowest
+    assert found[False] < found[True] / 2
+
+
 def test_nothing_to_drop_is_the_model_itself():
     (only,) = evolve(lambda sets, stage: [0.0] * len(sets), LAYERS, 0)
     assert not only.parent.attention and not only.parent.mlp
