@@ -20,6 +20,7 @@ UNTESTED = {
     "constraint",
     "mixture",
     "stream",
+    "flow",
     "merged",
 }
 TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a position was

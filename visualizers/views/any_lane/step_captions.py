@@ -7,9 +7,12 @@ would rather read. Knows no strategy by name.
 import math
 
 from decoders.trace.costs import UNTESTED
+from decoders.trace.events import FINAL_STATES, GIVEN
 from visualizers.scene.marks import Nodes, many, probability, visible
 
-NOT_DRAFTED = (UNTESTED - {"guess"}) | {"person", "copied"}  # sources
+NOT_DRAFTED = UNTESTED | set(GIVEN)  # sources of nodes that no target tests
+CANVAS = "canvas"  # source of a drafted canvas, which is a node but no token of the text
+SENT = ("accepted", "rejected", "never reached")  # statuses of drafted nodes that the target was given
 SCORES = {"sum_logprob": "Σ log p"}  # names of scores as they are written
 NAMED = 4  # tokens that a sentence names before it counts
 
@@ -20,6 +23,10 @@ class Sentences:
     def __init__(self, nodes: Nodes):
         self.nodes = nodes
         self.offers: dict[int, tuple[list, float]] = {}  # node -> top tokens after it, entropy in nats
+        self.drafted: set[int] = set()  # tokens that were drafted in this step or before
+        self.masks: set[int] = set()  # positions of a canvas that hold a mask
+        self.given = 0  # steps that only hold the tokens with which the lane begins: 0 or 1
+        self.final = False  # whether a token is output
 
     def feed(self, step) -> str:
         """One sentence, or two where the strategy left a note of its own."""
@@ -30,17 +37,26 @@ class Sentences:
         for event in by_type.get("Distribution", []):
             if event.view == "target" and event.level is None:
                 self.offers[event.node] = (event.top, event.entropy)
-        drafted = [e for e in by_type.get("Propose", []) if e.source not in NOT_DRAFTED]
-        if by_type.get("Cell") and all(event.source == "guess" for event in drafted):
-            caption = iteration(step.index, by_type["Cell"], self.token)
-        elif drafted and by_type.get("Verdict"):
-            committed = [node for event in by_type.get("Commit", []) for node in event.nodes]
-            caption = drafting(step.index + 1, drafted, by_type["Verdict"], committed, self.nodes.text)
-        elif any(event.rank == 1 for event in by_type.get("Score", [])):
-            caption = self.beams(step.index + 1, by_type)
-        else:
-            caption = self.tokens(step.index + 1, by_type.get("Commit", []))
+        caption = self.caption(step.index + 1, by_type)
+        self.final = self.final or "Commit" in by_type
         return " ".join([caption, *(event.text for event in by_type.get("Note", []))])
+
+    def caption(self, number: int, by_type: dict[str, list]) -> str:
+        """The step in the words of its kind: an iteration over positions, a round, ranked texts or tokens."""
+        born, commits = by_type.get("Propose", []), by_type.get("Commit", [])
+        committed = [node for event in commits for node in event.nodes]
+        if any(event.given for event in born):
+            self.given = 1
+            return f"Step {number}: begins with {many(len(committed), 'given token')}."
+        self.drafted.update(drafted(born))
+        verdicts = {event.node: event for event in by_type.get("Verdict", [])}
+        if any(node in self.drafted and verdicts[node].status in SENT for node in verdicts):
+            return drafting(number - self.given, self.drafted, verdicts, committed, self.nodes)
+        if cells := by_type.get("Cell"):
+            return self.iteration(cells, [event for event in born if event.source == CANVAS], verdicts)
+        if any(event.rank == 1 for event in by_type.get("Score", [])):
+            return self.ranked(number, by_type["Score"], verdicts, committed)
+        return self.tokens(number, commits)
 
     def token(self, token: int) -> str:
         """A token id as text."""
@@ -52,7 +68,9 @@ class Sentences:
             self.choice(n, p) for event in commits for n, p in zip(event.nodes, event.logprobs, strict=True)
         ]
         if not parts:
-            return f"Step {number}: nothing is final yet."
+            return f"Step {number}: " + (
+                "no other token is final." if self.final else "nothing is final yet."
+            )
         return f"Step {number}: {listed(parts, '; ')}."
 
     def choice(self, node: int, logprob: float | None) -> str:
@@ -71,52 +89,89 @@ class Sentences:
             numbers.append(f"entropy {entropy / math.log(2):.2f} bits")
         return f"{caption} ({', '.join(numbers)})"
 
-    def beams(self, number: int, by_type: dict[str, list]) -> str:
-        """A step of ranked hypotheses: who leads with what, and how many fell out."""
-        best = next(event for event in by_type["Score"] if event.rank == 1)
+    def iteration(self, cells: list, drafts: list, verdicts: dict) -> str:
+        """An iteration over positions: which are final now, how many others changed or stayed, and how many
+        masks are left on a canvas. `drafts`: the canvases that were drafted for it.
+        """
+        self.masks |= {cell.position for cell in cells if cell.state == "mask"}
+        number = max(cell.iteration for cell in cells)
+        now = [cell for cell in cells if cell.iteration == number and cell.state not in ("mask", "trimmed")]
+        done = [cell for cell in now if cell.state in FINAL_STATES]
+        counts = {state: sum(cell.state == state for cell in now) for state in ("changed", "kept", "guess")}
+        verb = "filled" if self.masks else "settled"
+        self.masks -= {
+            cell.position for cell in cells if cell.state in FINAL_STATES or cell.state == "trimmed"
+        }
+        parts = []
+        if drafts:
+            accepted = sum(verdicts[e.node].status == "accepted" for e in drafts if e.node in verdicts)
+            parts.append(f"{accepted} of {many(len(drafts), 'drafted canvas', 'drafted canvases')} accepted")
+        if done or verb == "filled":
+            words = listed([quoted(self.token(cell.token)) for cell in done], ", ")
+            parts.append(f"{many(len(done), 'position')} {verb}" + (f" ({words})" if words else ""))
+        parts += [f"{n} {'guessed' if state == 'guess' else state}" for state, n in counts.items() if n]
+        if verb == "filled":
+            parts.append(f"{many(len(self.masks), 'mask')} left")
+        return (f"Iteration {number}: " if number else "First guess: ") + ", ".join(parts) + "."
+
+    def ranked(self, number: int, scores: list, verdicts: dict, committed: list[int]) -> str:
+        """A step of ranked hypotheses: who leads with what, how many go on and how many fell out."""
+        best = next(event for event in scores if event.rank == 1)
         name = SCORES.get(best.name, best.name.replace("_", " "))
-        score = f"{name} {best.total:.2f}".replace("-", "−")
-        leads = f"Step {number}: “…{self.ending(best.node)}” leads with {score}"
-        ranked = len({event.node for event in by_type["Score"] if event.rank is not None})
-        statuses = [event.status for event in by_type.get("Verdict", [])]
+        score = f"{best.total:.2f}".replace("-0.00", "0.00").replace("-", "−")
+        ending = self.ending(best.node)
+        leads = f"“…{ending}” leads with {name} {score}" if ending else f"the best {name} is {score}"
+        over = {node for node, verdict in verdicts.items() if verdict.status in ("pruned", "finished")}
+        live = {(e.node, e.level) for e in scores if e.rank is not None} - {(n, None) for n in committed}
+        statuses = [verdict.status for verdict in verdicts.values()]
         counts = [
-            (ranked, "live"),
+            (sum(node not in over for node, _ in live), "live"),
             (statuses.count("pruned"), "pruned"),
             (statuses.count("finished"), "finished"),
         ]
         others = ", ".join(f"{n} {what}" for n, what in counts if n)
-        return leads + (f"; {others}." if others else ".")
+        return f"Step {number}: {leads}" + (f"; {others}." if others else ".")
 
     def ending(self, node: int) -> str:
         """The last tokens before and with a node."""
         return "".join(self.nodes.text(n) for n in self.nodes.path(node)[-NAMED:])
 
 
-def drafting(number: int, drafted: list, verdicts: list, commits: list[int], text) -> str:
-    """A round of drafting and checking: how many were accepted, what was rejected, what came instead."""
-    judged = {event.node: event for event in verdicts}
-    accepted = sum(1 for e in drafted if e.node in judged and judged[e.node].status == "accepted")
-    caption = f"Round {number}: {accepted} of {many(len(drafted), 'drafted token')} accepted"
-    lost = next((v for v in judged.values() if v.status == "rejected"), None)
-    last = judged.get(commits[-1]) if commits else None
+def drafted(born: list) -> list[int]:
+    """Of a step's Propose events, the nodes that are tokens for the target to test."""
+    return [event.node for event in born if event.source not in NOT_DRAFTED and event.source != CANVAS]
+
+
+def drafting(number: int, drafted: set[int], verdicts: dict, committed: list[int], nodes: Nodes) -> str:
+    """A round: how many of the tokens that the target was given it accepted, where it stopped, and what came
+    instead. `drafted`: all drafted tokens so far, of which the target may test some in a later round.
+    """
+    sent = [v for node, v in verdicts.items() if node in drafted and v.status in SENT]
+    if not sent:
+        words = listed([quoted(nodes.text(node)) for node in committed], ", ")
+        return f"Round {number}: " + (f"{words} written without a draft." if words else "nothing is tested.")
+    accepted = sum(verdict.status == "accepted" for verdict in sent)
+    caption = f"Round {number}: {accepted} of {many(len(sent), 'drafted token')} accepted"
+    last = verdicts.get(committed[-1]) if committed else None
+    instead = last is not None and last.status == "resampled"
+    rejected = [verdict for verdict in sent if verdict.status == "rejected"]
+    # where the round ended: rejected tokens elsewhere had a sibling that was accepted
+    end = nodes.parent.get(last.node) if instead else committed[-1] if committed else None
+    lost = next((v for v in rejected if end is None or nodes.parent.get(v.node) == end), None)
+    others = len(rejected) - (lost is not None)
     if lost is not None:
         numbers = [("p", lost.p), ("q", lost.q), ("u", lost.u)]
         known = [f"{name} {probability(value)}" for name, value in numbers if value is not None]
-        caption += f"; {quoted(text(lost.node))} rejected" + (f" ({', '.join(known)})" if known else "")
-    if last is not None and last.status == "resampled":
-        caption += f"{',' if lost else ';'} {quoted(text(last.node))} written instead"
+        caption += f"; {quoted(nodes.text(lost.node))} rejected" + (f" ({', '.join(known)})" if known else "")
+    if others:
+        caption += (
+            f", {others} {'others' if others > 1 else 'other'} rejected" if lost else f", {others} rejected"
+        )
+    if instead:
+        caption += f"{',' if lost else ';'} {quoted(nodes.text(last.node))} written instead"
     if last is not None and last.status == "bonus":
-        caption += f"; bonus token {quoted(text(last.node))}"
+        caption += f"; bonus token {quoted(nodes.text(last.node))}"
     return caption + "."
-
-
-def iteration(number: int, cells: list, token) -> str:
-    """An iteration over positions: which settled, and how many others changed or stayed."""
-    settled = [quoted(token(cell.token)) for cell in cells if cell.state == "settled"]
-    counts = [(sum(c.state == state for c in cells), state) for state in ("changed", "kept", "guess")]
-    caption = f"{many(len(settled), 'position')} settled" + (f" ({listed(settled, ', ')})" if settled else "")
-    others = "".join(f", {n} {'guessed' if state == 'guess' else state}" for n, state in counts if n)
-    return (f"Iteration {number}: " if number else "First guess: ") + caption + others + "."
 
 
 def quoted(token: str) -> str:

@@ -22,7 +22,7 @@ class CanvasBranches:
         self.nodes, self.prompt = Nodes(header), len(header.prompt)
         self.length = int(header.parameters.get("block_length") or 0)
         self.masks: set[int] = set()
-        self.forwards = self.tokens = self.filled = self.canvases = 0
+        self.forwards = self.tokens = self.filled = self.canvases = self.extra = 0
         self.y = 0.0
 
     def head(self) -> dict:
@@ -78,6 +78,7 @@ class CanvasBranches:
             return []
         filled = {p: e for p, e in cells[None].items() if e.state in FILLED}
         self.filled += len(filled)
+        self.extra += sum(event.state == "lookahead" for event in filled.values())
         winner = next((level for level, s in scores.items() if accepted(verdicts.get(s.node))), ANCHOR)
         if not scores:  # one canvas, nothing to compare
             cells[ANCHOR] = cells[None]
@@ -196,11 +197,11 @@ class CanvasBranches:
         return ops
 
     def _heading(self) -> Op:
-        lead = f"{many(self.filled - self.forwards, 'forward')} saved"
+        lead = f"{self.extra} of {many(self.filled, 'position')} by look-ahead"
         per = self.canvases / self.forwards
-        text = f": {many(self.filled, 'position')} in {many(self.forwards, 'forward')}; but "
+        text = f", the others by the policy alone, in {many(self.forwards, 'forward')}; "
         work = f"{many(self.tokens, 'token')} evaluated"
-        words = {"heading": f"{text}{work}, {per:.1f} canvases per forward.", "short": f": {work}."}
+        words = {"heading": f"{text}{work}, {per:.1f} canvases per forward.", "short": f"; {work}."}
         return {"id": "heading", "set": {"lead": lead, **words}}
 
 

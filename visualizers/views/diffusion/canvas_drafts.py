@@ -27,7 +27,7 @@ class CanvasDrafts:
     def __init__(self, header: Header):
         self.nodes, self.prompt = Nodes(header), len(header.prompt)
         self.masks: set[int] = set()
-        self.forwards = self.tokens = self.filled = 0
+        self.forwards = self.tokens = self.filled = self.accepted = 0
         self.y = 0.0
 
     def head(self) -> dict:
@@ -96,6 +96,7 @@ class CanvasDrafts:
             ops.append(self._edge(f"{node}", at, (depth[node], row[node]), STATES[verdict.status]))
             ops.append(self._draft(event, verdict, depth[node], row[node], added[LEVEL.format(node)]))
         end = len(path)
+        self.accepted += end
         ops.append(self._edge("own", (end, 0), (end + 1, 0), "accepted"))
         hover = [self._words(own), "the model's own next step"]
         ops.append(self._box("own", end + 1, 0, self._short(own), "accepted", "tint", "", hover))
@@ -148,10 +149,9 @@ class CanvasDrafts:
         return self._box(f"{event.node}", x, y, self._short(cells), state, fill, glyph, hover)
 
     def _heading(self) -> Op:
-        saved = self.filled - self.forwards
         text = f": {many(self.filled, 'position')} in {many(self.forwards, 'forward')}"
         text += f"; {many(self.tokens, 'token')} evaluated."
-        lead = f"{many(saved, 'forward')} saved"
+        lead = f"{many(self.accepted, 'forward')} saved"  # each accepted draft is a step of the policy alone
         return {"id": "heading", "set": {"lead": lead, "heading": text}}
 
     # ---- words -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ propose and verify; knows none by name.
 from visualizers.analysis.distribution_stages import tolerated
 from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, view, whence
 from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
+from visualizers.views.any_lane.step_captions import drafted as tested
 from visualizers.views.any_lane.step_captions import drafting
 
 # heights in rows: path cells, tried siblings, the foot with the rings
@@ -24,6 +25,7 @@ class DraftTree:
         self.header, self.nodes = header, Nodes(header)
         self.rounds = 0
         self.drafted: set[int] = set()  # nodes that were guessed, not decoded by the target
+        self.tested: set[int] = set()  # of these, the tokens for the target to test
         self.tolerated: set[int] = set()  # accepted, though the target would have written another token
         # cells drawn before their verdict: node -> its Propose and its row
         self.waiting: dict[int, tuple] = {}
@@ -86,6 +88,7 @@ class DraftTree:
         self.start = min(columns)
         drafted = [e for e in born if e.source != "target"]
         self.drafted |= {e.node for e in drafted}
+        self.tested.update(tested(born))
         parents = [e.parent for e in drafted]
         chain = len(set(parents)) == len(parents)
         ops, height = self._cells(born, verdicts, commits, tried, chain)
@@ -107,7 +110,7 @@ class DraftTree:
         self.cells[row["id"]] = {op["node"]: op for op in ops if op["kind"] == "cell"}
         ops += self._late(verdicts)
         self.waiting.update((e.node, (e, row["id"])) for e in drafted if e.node not in verdicts)
-        caption = {"say": drafting(self.rounds, drafted, list(verdicts.values()), commits, self.nodes.text)}
+        caption = {"say": drafting(self.rounds, self.tested, verdicts, commits, self.nodes)}
         return [row, *ops, *self._text(commits, verdicts), {"front": [max(columns), top + height]}, caption]
 
     def _late(self, verdicts) -> list[Op]:

@@ -47,8 +47,9 @@ def test_the_winner_its_score_and_what_it_filled():
     states = {p: marks[f"g2.1.{p}"]["state"] for p in (1, 2, 3)}
     assert states == {1: "chosen", 2: "bonus", 3: "accepted"}
     assert marks["g2.0.3"]["fill"] == "amount" and marks["g2.0.3"]["x"] == STRIP + 2.5
-    assert marks["heading"]["lead"] == "1 forward saved"
-    assert marks["heading"]["heading"].endswith("but 16 tokens evaluated, 2.0 canvases per forward.")
+    assert marks["heading"]["lead"] == "1 of 3 positions by look-ahead"  # not: forwards saved
+    assert marks["heading"]["heading"].startswith(", the others by the policy alone, in 2 forwards;")
+    assert marks["heading"]["heading"].endswith("; 16 tokens evaluated, 2.0 canvases per forward.")
 
 
 def test_a_tie_is_said():

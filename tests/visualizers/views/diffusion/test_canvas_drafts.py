@@ -51,6 +51,13 @@ def test_a_chain_with_its_first_mismatch():
     assert rows == [("forward 1", "1 canvas", "+1"), ("forward 2", "4 canvases", "+2")]
 
 
+def test_what_a_policy_fills_at_once_without_a_draft_saves_no_forward():
+    at_once = [*masks(3), forward(1), *[Cell(p, 1, 2, "committed", 0.95) for p in (1, 2, 3)]]
+    marks, _ = fold(CanvasDrafts, [at_once], [0], WORDS)
+    assert marks["heading"]["lead"] == "0 forwards saved"
+    assert marks["heading"]["heading"].startswith(": 3 positions in 1 forward;")
+
+
 def test_a_canvas_that_was_reached_in_another_order():
     """Node 3 is the canvas of node 2, below node 4: what hung below 2 hangs below 3."""
     step = [
