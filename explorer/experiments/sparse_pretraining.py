@@ -28,10 +28,10 @@ from explorer.tasks import problems
 
 PAPERS = ("spdf",)
 SHARES = (0.0, 0.75)
-FREQUENT, WIDTH, LAYERS, HEADS = 511, 48, 2, 4
+FREQUENT, WIDTH, LAYERS, HEADS = 511, 32, 2, 4
 TEXTS, HELD_OUT, LENGTH = 6000, 256, 64
 TASKS = ("json", "facts")
-LENGTHS, FINE, BATCH, SEEDS = (250, 1500), 300, 16, 3  # steps of pre-training and of fine-tuning
+LENGTHS, FINE, BATCH, SEEDS = (200, 1000), 150, 16, 3  # steps of pre-training and of fine-tuning
 RATE = 3e-3  # of .001, .003, .01 and .03 the best for the dense model after 1,000 steps
 COLUMNS = ["fine-tuning", "steps before", "% zeros", "GFLOPs before", "loss on stories", "loss on problems"]
 
