@@ -5,11 +5,12 @@ The words that a finding needs beside it follow from this: one training, a singl
 chance alone could have made.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import sqrt
+from statistics import fmean, stdev
 
-from explorer.experiments.statistics import paired
 from visualizers.analysis.calibration import wilson
 
 NORMAL = 1.96  # standard errors to either side of a 95% interval of many cases
@@ -30,12 +31,14 @@ class Basis:
     """On what a finding stands.
 
     units: what was sampled -> how many, such as {"prompts": 6}. trained: how often each model of the
-    comparison was trained, with another seed each time; None where the experiment trains nothing. exact: why
-    there is nothing to sample, "" otherwise. compared: the differences that the finding claims.
+    comparison was trained, with another seed each time; None where the experiment trains nothing. unfinished:
+    what shows that this training had not converged, "" where nothing does. exact: why there is nothing to
+    sample, "" otherwise. compared: the differences that the finding claims.
     """
 
     units: dict[str, int] = field(default_factory=dict)
     trained: int | None = None
+    unfinished: str = ""
     exact: str = ""
     compared: list[Compared] = field(default_factory=list)
 
@@ -53,6 +56,8 @@ def worded(finding: str, basis: dict) -> str:
         notes.append("a single run, without intervals")
     elif basis["trained"] == 1:
         notes.append("trained once")
+    if basis["unfinished"]:
+        notes.append("before training had converged")
     if unclear:
         notes.append(f"not distinguishable: {', '.join(unclear)}")
     return f"{finding.removesuffix('.')} ({'; '.join(notes)})." if notes else finding
@@ -62,14 +67,24 @@ def says(basis: dict) -> str:
     """What the finding stands on, in sentences: what was sampled, how often was trained, the intervals."""
     if basis["exact"]:
         return f"Exact: {basis['exact']}."
-    parts = [f"It stands on {', '.join(f'{many:,} {noun}' for noun, many in basis['units'].items())}."]
+    units = [f"{many:,} {noun if many > 1 else one_of(noun)}" for noun, many in basis["units"].items()]
+    parts = [f"It stands on {', '.join(units)}."]
     if basis["trained"] == 1:
         parts.append("Trained once: with another seed it could come out differently.")
     elif basis["trained"]:
         parts.append(f"Trained {basis['trained']} times, each with another seed.")
+    if basis["unfinished"]:
+        parts.append(f"Training had not converged: {basis['unfinished']}.")
+    elif basis["trained"]:
+        parts.append("Whether longer training changes it was not tried.")
     intervals = [f"{one['what']} {spoken(one)}" for one in basis["compared"]]
     parts.append(f"95% intervals: {'; '.join(intervals)}." if intervals else "There are no intervals.")
     return " ".join(parts)
+
+
+def one_of(noun: str) -> str:
+    """`problem of each kind` from `problems of each kind`."""
+    return re.sub(r"s\b", "", noun, count=1)
 
 
 def spoken(one: dict) -> str:
@@ -89,10 +104,10 @@ def as_measured(answer: dict) -> list[Compared]:
 
 
 def by_pairs(what: str, gaps: Sequence[float]) -> Compared:
-    """The mean of paired differences, one per prompt, text or seed, with Student's t for that many."""
+    """The mean of two or more paired differences, one per prompt, text or seed, with Student's t."""
     from scipy.stats import t  # takes two seconds to import
 
-    gap, error = paired(gaps)
+    gap, error = fmean(gaps), stdev(gaps) / sqrt(len(gaps))
     reach = float(t.ppf(0.975, len(gaps) - 1)) * error
     return Compared(what, gap, gap - reach, gap + reach)
 

@@ -6,6 +6,7 @@ a randomly chosen text to the model itself? A lattice reuses scores that were co
 so a path's score is not its own log-probability: how far are the two apart?
 """
 
+import math
 import random
 
 from decoders.lane import Lane, Limits
@@ -93,8 +94,8 @@ def run(models: Models) -> Result:
     made = [row(models, way, given) for way, given in progress.each(ways)]
     rows, held = [cells for cells, _ in made], [texts for _, texts in made]
     widest, beam, nucleus = max(rows, key=lambda r: r[1]), rows[-2], rows[-1]
-    ahead = [a - b for a, b in zip(held[rows.index(widest)], held[-2], strict=True)]
-    compared = [by_pairs("texts per prompt, lattice against beams", ahead)]
+    ahead = [math.log10(a / b) for a, b in zip(held[rows.index(widest)], held[-2], strict=True)]
+    compared = [by_pairs("log10 of the texts per prompt, lattice against beams", ahead)]
     says = [
         f"For {BEAMS * TOKENS} forwards per prompt, “{widest[0]}” holds {widest[1]:,.0f} paths, "
         f"beam search {beam[1]:,.0f} texts and sampling {nucleus[1]:,.0f}.",

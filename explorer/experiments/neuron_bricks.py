@@ -17,7 +17,7 @@ from explorer.experiments import Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.basis import Basis, by_pairs
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import count, rows_of, two
+from explorer.experiments.reading import count, rows_of
 
 PAPERS = ()  # none: here a domain does not lose most by its own neurons in three of four rows
 DOMAINS = ("stories", "translation", "records", "word problems")
@@ -150,12 +150,12 @@ def own_and_random(answer: dict) -> dict[str, tuple[float, float]]:
 def finding(answer: dict) -> str:
     """The losses of all domains by their own neurons, and in how many a domain loses more than the others."""
     losses = own_and_random(answer).values()
-    own, chance = (fmean(values) for values in zip(*losses, strict=True))
+    own, chance = (f"{fmean(values):.3f}".replace("-", "−") for values in zip(*losses, strict=True))
     rows = [row for row in rows_of(answer) if row["neurons held"] != AT_RANDOM]
     first = sum(row[row["neurons held"]] == max(list(row.values())[1:]) for row in rows)
     return (
-        f"Without the neurons that are most special for a domain, the target loses {two(own)} nats per token "
-        f"there, in the mean of {len(rows)} domains, and {two(chance)} without as many at random; in {first} "
+        f"Without the neurons that are most special for a domain, the target loses {own} nats per token "
+        f"there, in the mean of {len(rows)} domains, and {chance} without as many at random; in {first} "
         "of them the domain loses more than the others."
     )
 

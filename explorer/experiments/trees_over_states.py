@@ -211,4 +211,9 @@ def finding(answer: dict) -> str:
 
 def stands(answer: dict) -> Basis:
     """Texts; the target was trained once."""
-    return Basis({"texts": TEXTS}, trained=1, compared=as_measured(answer))
+    return Basis(
+        {"texts": TEXTS},
+        trained=1,
+        unfinished="the loss is far above that of the target that wrote the text",
+        compared=as_measured(answer),
+    )

@@ -20,7 +20,7 @@ from visualizers.analysis.lane_stats import LaneFacts
 
 PAPERS = ("specdec-plus-plus",)
 LENGTHS, LIMITS, BINS = (1, 2, 3, 4, 6, 8), (0.1, 0.3, 0.5, 0.7, 0.9), 10
-PROMPTS, TOKENS, SEEDS = 6, 64, 2
+PROMPTS, TOKENS, SEEDS = 6, 64, 4
 MAX_DRAFT = 20
 PREDICTORS = {"acceptance head": HEAD, "draft's own probability": OWN}
 

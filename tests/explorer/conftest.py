@@ -46,7 +46,7 @@ def short(monkeypatch, models, tiny_model):
         "api_calls": dict(REQUESTS=2, TOKENS=4),
         "draft_length": dict(TOKENS=6, LENGTHS=(1, 2)),
         "stages_of_a_draft": dict(
-            PROMPTS=1, SEEDS=1, TOKENS=6, load=lambda name: tiny_models.make(seed=len(name))
+            PROMPTS=2, SEEDS=1, TOKENS=6, load=lambda name: tiny_models.make(seed=len(name))
         ),
         "distilled_drafts": dict(
             ROWS=4, HELD_OUT=2, LENGTH=8, STEPS=2, BATCH=2, load=lambda name: tiny_models.make(seed=9)
@@ -98,25 +98,25 @@ def short(monkeypatch, models, tiny_model):
             SEQUENCES=4, CONTEXTS=2, LENGTH=24, READ=4, WRITTEN=8, EPOCHS=2, EVERY=1, BATCH=2
         ),
         "noisy_instructions": dict(COUNT=1, TOKENS=3),
-        "many_texts": dict(PROMPTS=1, TOKENS=4, BEAMS=2, DRAWN=2),
+        "many_texts": dict(PROMPTS=2, TOKENS=4, BEAMS=2, DRAWN=2),
         "topic_plans": dict(
             TEXTS={"llama-tiny-summaries": 2, "llama-tiny-forms": 2}, BEGINNINGS=2, TOKENS=8, SENTENCE=6
         ),
         "plans_and_summaries": dict(SHEETS=3, LISTS=2, TOKENS=6, ROWS=8, STEPS=2, BATCH=4),
-        "open_text": dict(PROMPTS=1, SEEDS=2, TOKENS=6),
+        "open_text": dict(PROMPTS=2, SEEDS=2, TOKENS=6),
         "planning_or_filtering": dict(COUNT=2, TOKENS=3, ROLLOUTS=(1, 2)),
         "decoders_swept": dict(CLOSED=("count",), COUNT=1, STORIES=1, TOKENS=6),
         "likelihood_and_utility": dict(
             COUNT=1, EACH=2, TOKENS=3, STORIES=1, LADDER_COUNT=1, NOISE=(0.0, 1.0)
         ),
         "flows_with_feedback": dict(COUNT=2, ROUNDS=(1, 2), LENGTHS={"list_program": 3, "chain": 3}),
-        "moving_states": dict(TASKS=("json",), TEXTS=1, TOKENS=30, WINDOW=10, STEPS={"sgd": (0.1,)}),
+        "moving_states": dict(TASKS=("json",), TEXTS=2, TOKENS=30, WINDOW=10, STEPS={"sgd": (0.1,)}),
         "modes_by_length": dict(ASKED=("count",), COUNT=1, LENGTHS=range(2), FORWARDS=3),
         "masks_as_modes": dict(WIDTH=16, LAYERS=1, STEPS=2, BATCH=2, TESTED=2, WRITTEN=1),
         "trees_over_states": dict(ROWS=8, LENGTH=16, STEPS=2, TEXTS=2, BEGUN=3, TOKENS=6, BACK=4),
         "neuron_bricks": dict(DOMAINS=("stories", "records"), EACH=2, TOKENS=4, RANDOM=1),
         "memory_policies": dict(
-            PROMPTS=1,
+            PROMPTS=2,
             READ=8,
             TOKENS=3,
             BUDGETS={
@@ -127,7 +127,7 @@ def short(monkeypatch, models, tiny_model):
         "cache_of_architectures": dict(LENGTHS=(4, 8), SEEN=6, names=lambda: ["llama-tiny-yoco"]),
         "memory_wall": dict(CONTEXTS=(8, 16), NEW=(1, 2), TIMES=1),
         "syntax_in_layers": dict(TRAINED=6, HELD=2, TEST=2, EPOCHS=1, SHARES=(0, 1)),
-        "reading_ahead": dict(SUMS=64, TOGETHER=2, ALONE=2, SEEDS=1, HELD_OUT=2),
+        "reading_ahead": dict(SUMS=64, TOGETHER=2, ALONE=2, SEEDS=2, HELD_OUT=2),
         "serving_schedules": dict(LENGTHS=(9, 3, 2, 5), TOKENS=3, BUDGETS=(4,), REPEATS=1),
         "reading_once": dict(COUNT=1, LONGEST=3, LEARNED=("opposite",)),
         "residual_speed": dict(COUNT=1, TOKENS=4),
@@ -142,13 +142,13 @@ def short(monkeypatch, models, tiny_model):
         "catalogue_beam": dict(CUSTOMERS=20, STEPS=2, QUESTIONS=4, RANDOM_QUESTIONS=2, WIDTH=16, LAYERS=1),
         "one_shot_ranking": dict(CUSTOMERS=20, STEPS=2, QUESTIONS=2, WIDTH=16, LAYERS=1),
         "evolved_drafts": dict(
-            LENGTH=6, FEW=1, MANY=2, HELD_OUT=2, INITIAL=2, CHILDREN=2, PROMPTS=1, TOKENS=6
+            LENGTH=6, FEW=1, MANY=2, HELD_OUT=2, INITIAL=2, CHILDREN=2, SEEDS=3, PROMPTS=2, TOKENS=6
         ),
         "chain_of_thought": dict(
             LENGTHS=(2, 3), LONGEST=3, STEPS={"Z2": 2, "S3": 2, "A5": 2}, BATCH=4, WORDS=4, COUNT=1, TOKENS=4
         ),
         "sparse_pretraining": dict(
-            WIDTH=24, LAYERS=1, TEXTS=4, HELD_OUT=2, LENGTH=8, STEPS=2, FINE=2, BATCH=2
+            WIDTH=24, LAYERS=1, TEXTS=4, HELD_OUT=2, LENGTH=8, LENGTHS=(1, 2), FINE=2, BATCH=2, SEEDS=2
         ),
         "fading_weights": dict(WIDTH=24, LAYERS=1, TEXTS=4, HELD_OUT=2, LENGTH=8, STEPS=4, BATCH=2),
         "bottleneck": dict(ROWS=4, OTHERS=2, LENGTH=12, STEPS=2),

@@ -14,7 +14,7 @@ stored = pytest.mark.parametrize("name", list(STORED))
 
 def plain(**given) -> dict:
     """A basis as it is stored."""
-    fields = {"units": {"prompts": 6}, "trained": None, "exact": "", "compared": []}
+    fields = {"units": {"prompts": 6}, "trained": None, "unfinished": "", "exact": "", "compared": []}
     return fields | given
 
 
@@ -48,14 +48,24 @@ def test_what_is_missing_is_in_the_finding():
     assert basis.worded(said, plain(compared=[difference(0.5, 1.5)])) == said
     unclear = plain(compared=[difference(0.5, 1.5), difference(-1.0, 2.0)], trained=1)
     assert basis.worded(said, unclear) == "A is 2, B is 1 (trained once; not distinguishable: tokens)."
+    short = plain(trained=1, unfinished="the loss still falls")
+    assert basis.worded(said, short).endswith(
+        "(a single run, without intervals; before training had converged)."
+    )
+    assert "Training had not converged: the loss still falls." in basis.says(short)
     assert basis.worded(said, plain(units={}, exact="bytes are counted")) == said
 
 
 def test_what_a_finding_stands_on_in_words():
     assert basis.says(plain(units={}, exact="bytes are counted")) == "Exact: bytes are counted."
+    assert basis.says(plain(units={"prompts of each kind": 1})).startswith(
+        "It stands on 1 prompt of each kind."
+    )
     assert basis.says(plain()) == "It stands on 6 prompts. There are no intervals."
     said = basis.says(plain(trained=3, compared=[difference(-0.02, 0.04)]))
-    assert "Trained 3 times, each with another seed. 95% intervals: tokens +0.010 (−0.020 to +0.040)." in said
+    assert "95% intervals: tokens +0.010 (−0.020 to +0.040)." in said
+    assert "Trained 3 times, each with another seed." in said
+    assert "Whether longer training changes it was not tried." in said
     assert "Trained once: with another seed it could come out differently." in basis.says(plain(trained=1))
 
 
