@@ -211,9 +211,9 @@ class Lane(Processing):
         except (OutOfSlots, AtLimit, DeadEnd, ServerProblem) as error:
             ending = str(error)  # what the step has recorded so far is kept
         self._seconds += time.perf_counter() - self._since
-        step = Step(len(self.trace.steps), self._events, self._seconds) if self._events else None
-        if step is not None:
-            self._events = []
+        step = None
+        if self._events:
+            step, self._events = Step(len(self.trace.steps), self._events, self._seconds, self._slots()), []
             self.trace.append(step)
         ending = ending or self.limits.reached(len(self.tree.tokens), self._seconds)
         if ending:  # only after the step is appended: concurrent readers take an ended trace to be complete
@@ -239,6 +239,12 @@ class Lane(Processing):
     def _release(self) -> None:
         for scorer in filter(None, (*self.scorers.values(), self.memory, self.bias)):
             scorer.close()
+
+    def _slots(self) -> int | None:
+        """KV slots that it holds in the target's cache, also by further views; None if unknown."""
+        views = [one for one in self.scorers.values() if getattr(one, "counts_as", None) == "target"]
+        own = getattr(self.scorers.get("target"), "used", None)
+        return None if own is None else own + sum(view.used for view in views)
 
     def breathe(self) -> None:
         """Called between two pieces of a step: lets other lanes compute. Raises AtLimit, which ends the lane,

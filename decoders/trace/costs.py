@@ -46,8 +46,8 @@ class Costs:
     that share of tokens, so these four counts are integers unless layers are skipped.
 
     Not part of `totals()`: `log_kept`, the sum over new tokens of the log of the mass that a constraint kept
-    (None without one), and `best_tokens`, the length of the newest candidate of rank 1, for lanes that write
-    nothing until they end.
+    (None without one), `slots`, the KV slots held at the end of the newest step, and `ahead`, the tokens of
+    the best candidate that are not final yet.
     """
 
     steps: int = 0
@@ -60,9 +60,11 @@ class Costs:
     proposed: int = 0
     accepted: int = 0
     new_tokens: int = 0
-    best_tokens: int = 0
     logprob: float = 0.0
     log_kept: float | None = None
+    slots: int | None = None
+    best: int | None = None  # node of the newest candidate of rank 1
+    tip: int | None = None  # newest committed node
     seconds: float = 0.0
     per_step_drafted: list[int] = field(default_factory=list)
     per_step_accepted: list[int] = field(default_factory=list)
@@ -73,13 +75,15 @@ class Costs:
     # of rows that list only the most likely tokens: length of the shortest, and largest mass left out
     named: int | None = None
     unseen: float = 0.0
-    depths: dict[int, int] = field(default_factory=dict)  # node -> new tokens from the prompt to it
+    logprobs: dict[int, float] = field(default_factory=dict)  # node -> its proposer's, where known
+    final: set[int] = field(default_factory=set)  # nodes that are committed
+    pruned: set[int] = field(default_factory=set)
 
     def add(self, step: Step) -> None:
         """Adds one step. A step that only records the tokens with which a lane begins costs nothing but its
         seconds and lens forwards.
         """
-        self.seconds = step.seconds
+        self.seconds, self.slots = step.seconds, step.slots
         if step.index == 0 and any(event.given for event in step.of(Propose)):
             self.lens_forwards += len(step.of(Forward))
             return
@@ -87,8 +91,9 @@ class Costs:
         drafted, accepted, verified = 0, 0, False
         for event in step.events:
             if type(event) is Propose:
-                self.depths[event.node] = self.depths.get(event.parent, 0) + 1
                 self.parents[event.node] = event.parent
+                if event.logprob is not None:
+                    self.logprobs[event.node] = event.logprob
             match event:
                 case Forward():
                     self._forward(event)
@@ -104,7 +109,9 @@ class Costs:
                     self.named = min(self.named or event.among, event.among)
                     self.unseen = max(self.unseen, event.unseen)
                 case Score() if event.rank == 1:
-                    self.best_tokens = self.depths.get(event.node, self.best_tokens)
+                    self.best = event.node
+                case Verdict() if event.status == "pruned":
+                    self.pruned.add(event.node)
                 case Distribution() if event.kept is not None:
                     self.kept[event.node] = event.kept
                     self.log_kept = self.log_kept or 0.0
@@ -112,6 +119,8 @@ class Costs:
                     kept = [self.kept[p] for n in event.nodes if (p := self.parents.get(n)) in self.kept]
                     self.log_kept = math.fsum((self.log_kept or 0.0, *kept)) if kept else self.log_kept
                     self.new_tokens += len(event.nodes)
+                    self.final.update(event.nodes)
+                    self.tip = event.nodes[-1] if event.nodes else self.tip
                     self.logprob += math.fsum(x for x in event.logprobs if x is not None)
         self.proposed += drafted
         self.accepted += accepted
@@ -151,6 +160,18 @@ class Costs:
         totals = {name: getattr(self, name) for name in names}
         totals["tokens_per_second"] = self.new_tokens / self.seconds if self.seconds > 0 else 0.0
         return totals
+
+    @property
+    def ahead(self) -> list[int]:
+        """The nodes of the best candidate that follow the committed ones: what a search would output now,
+        though it may still change its mind. Empty if all is final, or if that candidate was given up.
+        """
+        nodes, node = [], self.best
+        while node in self.parents and node not in self.final:
+            nodes.append(node)
+            node = self.parents[node]
+        goes_on = node == self.tip if self.tip is not None else node not in self.parents
+        return nodes[::-1] if goes_on and self.best not in self.pruned else []
 
     @property
     def mean_total_variation(self) -> float | None:

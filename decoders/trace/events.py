@@ -180,12 +180,13 @@ REQUIRED = {  # fields without a default, unset
 @dataclass(slots=True)
 class Step:
     """One turn of a strategy's own loop. `seconds`: the lane's own computing time from its start to the end
-    of this step.
+    of this step. `slots`: KV slots of the target's cache that the lane held then; None if unknown.
     """
 
     index: int
     events: list[Event]
     seconds: float = 0.0
+    slots: int | None = None
 
     def of(self, kind: type) -> list:
         """The events of one type, in order."""
@@ -201,6 +202,12 @@ def event_to_json(event: Event) -> dict:
         if value is not None and value != {}:
             record[name] = value
     return record
+
+
+def step_to_json(step: Step) -> dict:
+    """{index, seconds, events, and slots if they are known}."""
+    record = {"index": step.index, "seconds": step.seconds, "events": [event_to_json(e) for e in step.events]}
+    return record if step.slots is None else record | {"slots": step.slots}
 
 
 def event_from_json(record: dict) -> Event:

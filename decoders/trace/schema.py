@@ -101,6 +101,7 @@ def schema() -> dict:
                     "properties": {
                         "index": whole,
                         "seconds": {"type": "number", "minimum": 0},
+                        "slots": whole,
                         "events": {
                             "type": "array",
                             "maxItems": MAX_EVENTS,

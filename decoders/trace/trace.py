@@ -25,7 +25,7 @@ from decoders.trace.events import (
     Step,
     Verdict,
     event_from_json,
-    event_to_json,
+    step_to_json,
 )
 from decoders.trace.fast_validation import of_trace
 from decoders.trace.json_file import read_json
@@ -138,10 +138,7 @@ class Trace:
             "prompt": self.prompt,
             "vocabulary": {str(t): b.hex() for t, b in sorted(self.vocabulary.items())},
             "badge": self.badge,
-            "steps": [
-                {"index": s.index, "seconds": s.seconds, "events": [event_to_json(e) for e in s.events]}
-                for s in self.steps
-            ],
+            "steps": [step_to_json(step) for step in self.steps],
             "checkpoints": checkpoints(self),
             "ended": self.ended,
             "totals": self.costs.totals(),
@@ -210,7 +207,8 @@ def from_json(record: dict) -> Trace:
         lacks=record.get("lacks", []),
     )
     for s in record["steps"]:
-        trace.append(Step(s["index"], [event_from_json(e) for e in s["events"]], s["seconds"]))
+        events = [event_from_json(e) for e in s["events"]]
+        trace.append(Step(s["index"], events, s["seconds"], s.get("slots")))
     return trace
 
 

@@ -37,16 +37,12 @@ def functions(runs: Runs, loader: Loader) -> list:
 
 
 def compare_lanes(run: Run, lanes: list[tuple[int, int, int]]) -> dict:
-    """Compares `lanes`, each (index in the run, number on the page, steps shown). The run caches the result.
-
-    The KV slots of a lane are known only for its latest step, so they are left out if fewer steps are shown.
-    """
+    """Compares `lanes`, each (index in the run, number on the page, steps shown), once for a run."""
     key = (lanes, [(len(record.rows), record.trace.ended) for record in run.records])
     before, answer = run.comparison
     if before != key:
         records = [run.lane(lane) for lane, _, _ in lanes]
         counts = [min(shown, len(r.rows)) for r, (_, _, shown) in zip(records, lanes, strict=True)]
-        slots = [r.slots if count == len(r.rows) else None for r, count in zip(records, counts, strict=True)]
-        answer = compare([r.trace for r in records], counts, slots, [number for _, number, _ in lanes])
+        answer = compare([r.trace for r in records], counts, [number for _, number, _ in lanes])
         run.comparison = (key, answer)
     return answer

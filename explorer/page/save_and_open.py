@@ -103,7 +103,7 @@ def save_file(runs: Runs, run: Run, request: Save) -> SavedFile:
         "slide": lambda: slide(chosen[0], setup["lanes"][0]["view"], request.step, request.look).encode(),
         "graph": lambda: graph_file(chosen[0], request.kind, request.ending),
         "drafted": lambda: drafted_tokens_csv(chosen[0]),
-        "costs": lambda: cost_table(chosen, [run.records[i].slots for i in numbers]).encode("utf-8-sig"),
+        "costs": lambda: cost_table(chosen).encode("utf-8-sig"),
     }
     ending, kind = FORMS[form]
     if form == "graph":

@@ -30,7 +30,6 @@ class Record:
     rows: list[dict] = field(default_factory=list)
     folds: dict[str, Fold] = field(default_factory=dict)
     problem: str | None = None
-    slots: int | None = None  # KV slots that the lane held at its last step
     step: Sliced | None = None  # the step in progress, also between two of its slices
     kept: int = 0  # approximate bytes of the trace and the rows
     depths: dict[int, list[int]] = field(default_factory=dict)  # decision depths, once asked for
@@ -168,13 +167,3 @@ def snapshot_of(trace: Trace) -> Trace:
         if isinstance(value, list | set | dict):
             setattr(costs, name, value.copy())
     return replace(trace, vocabulary=dict(trace.vocabulary), steps=list(trace.steps), costs=costs)
-
-
-def slots_held(lane) -> int | None:
-    """KV slots that a lane holds in the target's cache, including the prompt and its further views; None if
-    unknown.
-    """
-    scorers = getattr(lane, "scorers", {})
-    own = getattr(scorers.get("target"), "used", None)
-    views = [one for one in scorers.values() if getattr(one, "counts_as", None) == "target"]
-    return None if own is None else own + sum(view.used for view in views)

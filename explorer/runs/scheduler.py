@@ -79,7 +79,7 @@ class Runs:
             costs = type(record.trace.costs)()
             for step in record.trace.steps:
                 costs.add(step)
-                record.add(step, row(costs, step.seconds, None, None))
+                record.add(step, row(costs, step.seconds, None))
         run = Run(run_id or secrets.token_urlsafe(18), session, records, "done")
         run.asked = {name: asked[name] for name in ASKED if name in asked} if asked else {}
         with self.wake:

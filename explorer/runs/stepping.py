@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from decoders.limits import AtLimit
-from explorer.runs.run_state import Record, slots_held
+from explorer.runs.run_state import Record
 from explorer.runs.slices import Sliced
 from explorer.runs.validation import is_ours, sentence
 from explorer.runs.view_cache import row
@@ -53,6 +53,4 @@ def enter(record: Record, lane: Any) -> None:
     step = record.step.result
     if step is None:
         return
-    if record.trace.ended is None:  # a lane that has ended has freed its slots
-        record.slots = slots_held(lane)
-    record.add(step, row(record.trace.costs, step.seconds, time.time(), record.slots))
+    record.add(step, row(record.trace.costs, step.seconds, time.time()))

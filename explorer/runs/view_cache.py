@@ -78,12 +78,12 @@ class Fold:
             return []
 
 
-def row(costs: Costs, seconds: float, wall: float | None, slots: int | None) -> dict:
+def row(costs: Costs, seconds: float, wall: float | None) -> dict:
     """What the page keeps of a step besides its marks: cost strip, target forwards and tokens so far, and
     times.
 
     `seconds` is the lane's own computing time, `wall` the clock at the step (None in stored traces).
     """
-    entries = [[entry["name"], entry["label"]] for entry in strip(costs, slots)]
+    entries = [[entry["name"], entry["label"]] for entry in strip(costs)]
     paid = {"t": costs.target_forwards, "target_tokens": costs.target_tokens, "seconds": seconds}
     return {"cost": entries, **paid, "wall": wall}

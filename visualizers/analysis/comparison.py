@@ -26,12 +26,11 @@ CHARGES = {
 def compare(
     traces: list[Trace],
     shown: list[int] | None = None,
-    slots: list[int | None] | None = None,
     numbers: list[int] | None = None,
 ) -> dict:
     """Everything that a comparison of lanes shows, after `shown` steps of each (all, if None).
 
-    `slots`: the KV slots that each lane holds, where known; `numbers`: what the lanes are called (from 1 on).
+    `numbers`: what the lanes are called (from 1 on).
 
     sentence     what the texts have in common
     divergence   the first difference among all lanes, or None: see `first_difference.overall`
@@ -51,8 +50,8 @@ def compare(
     if not apart:
         relate(lanes, texts)
     rows = [
-        {"lane": lane["lane"], "label": lane["label"], "cells": table_row(f.costs, held, f.ended)}
-        for lane, f, held in zip(lanes, facts, slots or none, strict=True)
+        {"lane": lane["lane"], "label": lane["label"], "cells": table_row(f.costs, f.ended)}
+        for lane, f in zip(lanes, facts, strict=True)
     ]
     return {
         "sentence": apart or first_difference.sentence(texts, all(lane["ended"] for lane in lanes), first),

@@ -13,18 +13,16 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet evaluates a text tha
 HEADER = ["lane", "strategy", "title", "parameters", "seed", "badge"]
 
 
-def cost_table(traces: list[Trace], slots: list[int | None] | None = None) -> str:
+def cost_table(traces: list[Trace]) -> str:
     """One row per lane: what ran, all columns of the comparison's table, why it ended. Cells without a value
     are empty.
-
-    `slots`: the KV slots that each lane holds, where known.
     """
     file = io.StringIO()
     writer = csv.writer(file)
     writer.writerow([*HEADER, *(column["name"] for column in COLUMNS), "ended"])
     for number, trace in enumerate(traces, 1):
         parameters = " ".join(f"{name}={value}" for name, value in trace.parameters.items())
-        cells = table_row(trace.costs, slots[number - 1] if slots else None, trace.ended)
+        cells = table_row(trace.costs, trace.ended)
         writer.writerow(
             [
                 number,

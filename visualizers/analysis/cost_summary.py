@@ -4,6 +4,8 @@ Knows a lane's totals, nothing of strategies. A number that a lane does not have
 lane that never drafted has no acceptance rate.
 """
 
+import math
+
 from decoders.trace.costs import METRICS, Costs
 from decoders.trace.endings import WHOLE
 
@@ -23,13 +25,12 @@ DEFINITIONS = {
     "KV slots": "Slots of the key-value cache that the lane holds, one for each token it keeps scored.",
 }
 
-SO_FAR = (
-    ", best so far"  # after a name, where nothing is final yet and the best candidate's tokens are counted
-)
+SO_FAR = ", best so far"  # after a name, where tokens of the best candidate count that are not final yet
 DEFINITIONS |= {
-    name + SO_FAR: f"{DEFINITIONS[name][:-1]}, counted for the best candidate: nothing is final yet."
-    for name in ("tokens / target forward", "tokens/s")
+    name + SO_FAR: f"{DEFINITIONS[name][:-1]}, counted for the best candidate: it is not final yet."
+    for name in ("tokens / target forward", "tokens/s", "Σ log p")
 }
+COUNTS_BEST = ("tokens / target forward", "tokens/s", "Σ log p", "log p / token")  # of the table
 ONE = {name: name[:-1] for name in ("steps", "rounds", "target forwards", "draft forwards", "KV slots")}
 DEFINITIONS |= {one: DEFINITIONS[name] for name, one in ONE.items()}
 
@@ -72,13 +73,15 @@ TABLE = {
 COLUMNS = [{"name": name, "how": how, "title": title} for name, (how, title) in TABLE.items()]
 
 
-def table_row(costs: Costs, kv_slots: int | None = None, ended: str | None = None) -> list[dict]:
+def table_row(costs: Costs, ended: str | None = None) -> list[dict]:
     """`{value, label}` for each of COLUMNS; None and a dash for what the lane does not have. `ended`: why the
     lane is over.
 
     Of lists (the histogram, counts round by round) the label shows eight entries at most.
     """
-    tokens, drafts = costs.new_tokens, bool(costs.proposed)
+    drafts = bool(costs.proposed)
+    tokens, logprob = best_so_far(costs)
+    so_far = dict.fromkeys(COUNTS_BEST, SO_FAR) if costs.ahead else {}
     values = {
         "target forwards": costs.target_forwards or None,  # unknown for an imported lane
         "target tokens": costs.target_tokens or None,
@@ -87,32 +90,31 @@ def table_row(costs: Costs, kv_slots: int | None = None, ended: str | None = Non
         "draft tokens": costs.draft_tokens or None,
         "tokens / target forward": tokens / costs.target_forwards if costs.target_forwards else None,
         "tokens/s": tokens / costs.seconds if tokens and costs.seconds > 0 else None,
-        "Σ log p": costs.logprob if tokens else None,
-        "log p / token": costs.logprob / tokens if tokens else None,
+        "Σ log p": logprob if tokens else None,
+        "log p / token": logprob / tokens if tokens else None,
         "Σ log kept": costs.log_kept,
         "valid": None if costs.log_kept is None or ended is None else int(ended in WHOLE),
         "proposed": costs.proposed if drafts else None,
         "accepted": costs.accepted if drafts else None,
         **dict.fromkeys(METRICS),
         **(costs.metrics() if drafts else {}),
-        "KV slots": kv_slots,
+        "KV slots": costs.slots,
     }
     cells = []
     for name in TABLE:
         value = values[name] if name in values else getattr(costs, name.replace(" ", "_"))
-        cells.append({"value": value, "label": MISSING if value is None else WRITE.get(name, whole)(value)})
+        label = MISSING if value is None else WRITE.get(name, whole)(value) + so_far.get(name, "")
+        cells.append({"value": value, "label": label})
     return cells
 
 
-def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
+def strip(costs: Costs) -> list[dict]:
     """The cost strip's entries `{name, value, label, title}` in their fixed order, most important first.
 
     `value` is the plain number or None, `label` what is printed, `title` one sentence that defines it.
-    `kv_slots` is the number of cache slots the lane holds, if the caller knows it.
     """
-    tokens, so_far = costs.new_tokens, ""
-    if not tokens and costs.best_tokens:
-        tokens, so_far = costs.best_tokens, SO_FAR
+    tokens, logprob = best_so_far(costs)
+    so_far = SO_FAR if costs.ahead else ""
     gain = tokens / costs.target_forwards if costs.target_forwards else None
     entries = [
         ("tokens / target forward" + so_far, gain, two),
@@ -121,8 +123,8 @@ def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
         ("draft forwards", costs.draft_forwards or None, parted),
         ("drafted tokens used", costs.accepted / costs.proposed if costs.proposed else None, share),
         ("tokens/s" + so_far, tokens / costs.seconds if tokens and costs.seconds > 0 else None, speed),
-        ("Σ log p", costs.logprob if costs.new_tokens else None, signed),
-        ("KV slots", kv_slots, whole),
+        ("Σ log p" + so_far, logprob if tokens else None, signed),
+        ("KV slots", costs.slots, whole),
     ]
     if costs.variations:  # only relaxed verifiers measure it
         entries.insert(1, ("lossy", costs.mean_total_variation, share))
@@ -135,6 +137,14 @@ def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
         }
         for name, value, write in entries
     ]
+
+
+def best_so_far(costs: Costs) -> tuple[int, float]:
+    """The tokens of what a lane would output now, and the sum of their log-probabilities: the committed ones
+    and, of a search, those of its best candidate.
+    """
+    ahead = costs.ahead
+    return costs.new_tokens + len(ahead), costs.logprob + math.fsum(costs.logprobs.get(n, 0.0) for n in ahead)
 
 
 def whole(value: float) -> str:

@@ -36,8 +36,9 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           or right, in that gutter, where x is ignored; line: with side, its line of a list that
           never scrolls (none on a phone); stack: parts separated by two spaces go below each other
           where columns are narrow; rises: it may move up a line, uncut, where its column is too narrow
-  band    x0 x1 role [y0 y1 columns]                 a tinted area behind everything
-          role: amber, panel or a state; without y0 and y1 it covers its panel; columns: gaps between them
+  band    x0 x1 role [y0 y1 columns parts]           a tinted area behind everything
+          role: amber, panel or a state; without y0 and y1 it covers its panel; columns: gaps between them;
+          parts: the node for which it stands where lanes part there
   guide   x [text]                                   a dotted vertical over its whole panel
   row     y0 y1 text [bold short right right_short right_bold rule label_y from to]
           a named row: text in the left gutter, right in the right one (short and right_short on a

@@ -66,6 +66,7 @@ def drafting() -> Trace:
                 Commit([6], [half]),
             ],
             0.4,
+            slots=7,
         )
     )
     return trace
@@ -226,7 +227,7 @@ def test_acceptance_by_depth_with_its_theory_and_by_class():
 
 
 def test_the_table_has_every_metric_defined_and_a_dash_for_what_a_lane_has_not():
-    table = compare([lane([THE]), drafting()], slots=[None, 7])["table"]
+    table = compare([lane([THE]), drafting()])["table"]
     names = [column["name"] for column in table["columns"]]
     assert {"target forwards", "Σ log p", "draft_acceptance_rate", "acceptance_histogram"} <= set(names)
     for column in table["columns"]:

@@ -2,7 +2,7 @@
 
 from decoders.trace.costs import Costs
 from decoders.trace.events import Commit, Forward, Propose, Score, Step, Verdict
-from visualizers.analysis.cost_summary import DEFINITIONS, MISSING, strip
+from visualizers.analysis.cost_summary import DEFINITIONS, MISSING, TABLE, strip, table_row
 
 ORDER = [
     "tokens / target forward",
@@ -16,8 +16,8 @@ ORDER = [
 ]
 
 
-def labels(costs: Costs, **more) -> dict:
-    return {entry["name"]: entry["label"] for entry in strip(costs, **more)}
+def labels(costs: Costs) -> dict:
+    return {entry["name"]: entry["label"] for entry in strip(costs)}
 
 
 def greedy_costs() -> Costs:
@@ -51,20 +51,45 @@ def test_a_lane_without_drafts_has_dashes_and_no_zeros():
     ]
 
 
-def test_before_anything_is_final_the_best_candidate_counts_and_the_strip_says_so():
+def two_beams(steps: int) -> Costs:
+    """Beams 1, 2, ... and 11, 12, ...; the second leads. Each token has log-probability -0.5."""
     costs = Costs()
-    for i in range(3):
+    for i in range(steps):
         events = [Forward("target", "decode", 2, 2, i, 0.1)]
         for beam in (0, 10):
             before = beam + i if i else 0
             events.append(Propose(beam + i + 1, before, 7, -0.5, "target"))
             events.append(Score(beam + i + 1, "sum_logprob", -1.0, rank=1 if beam else 2))
         costs.add(Step(i, events, seconds=0.5 * (i + 1)))
-    found = labels(costs)
+    return costs
+
+
+def test_the_best_candidate_counts_and_the_strip_says_so():
+    found = labels(two_beams(3))
     assert found["tokens / target forward, best so far"] == "1.00"
-    assert found["tokens/s, best so far"] == "2.0" and found["Σ log p"] == MISSING
-    costs.add(Step(3, [Commit([11, 12], [-0.5, -0.5])], seconds=1.5))
-    assert labels(costs)["tokens / target forward"] == "0.67" and costs.totals()["new_tokens"] == 2
+    assert found["tokens/s, best so far"] == "2.0" and found["Σ log p, best so far"] == "−1.5"
+
+
+def test_as_long_as_any_of_the_text_is_not_final_the_whole_best_candidate_counts():
+    costs = two_beams(3)
+    costs.add(Step(3, [Commit([11], [-0.5])], seconds=1.5))
+    found = labels(costs)
+    assert found["tokens / target forward, best so far"] == "1.00" and "Σ log p" not in found
+    assert found["tokens/s, best so far"] == "2.0" and found["Σ log p, best so far"] == "−1.5"
+    cells = dict(zip(TABLE, table_row(costs), strict=True))
+    assert cells["tokens / target forward"] == {"value": 1.0, "label": "1.00, best so far"}
+    assert cells["new tokens"]["label"] == "1"
+    costs.add(Step(4, [Commit([12, 13], [-0.5, -0.5])], seconds=1.5))
+    assert labels(costs)["tokens / target forward"] == "1.00" and labels(costs)["Σ log p"] == "−1.5"
+
+
+def test_a_candidate_that_was_given_up_does_not_count():
+    costs = two_beams(3)
+    costs.add(Step(3, [Commit([1], [-0.5])], seconds=1.5))  # the other beam
+    assert labels(costs)["tokens / target forward"] == "0.33" and not costs.ahead
+    costs = two_beams(3)
+    costs.add(Step(3, [Verdict(13, "pruned")], seconds=1.5))
+    assert labels(costs)["tokens / target forward"] == "0.00" and costs.totals()["new_tokens"] == 0
 
 
 def test_a_fresh_lane_shows_dashes_for_every_ratio():
@@ -92,9 +117,10 @@ def test_rounds_acceptance_and_slots_of_a_speculative_lane():
                 Commit([3, 4, 6], [-0.5, -0.5, -1.0]),
             ],
             seconds=0.01,
+            slots=1234,
         )
     )
-    found = labels(costs, kv_slots=1234)
+    found = labels(costs)
     assert found["round"] == "1" and not {"step", "steps"} & set(found)
     assert found["draft forward"] == "1" and found["drafted tokens used"] == ".67"
     assert found["tokens / target forward"] == "3.00" and found["tokens/s"] == "300"
@@ -124,8 +150,17 @@ def test_a_text_that_is_written_out_of_order_has_no_drafts():
 def test_one_of_a_thing_is_counted_in_the_singular():
     costs = Costs()
     costs.add(
-        Step(0, [Forward("target", "decode", 1, 1, start=0.0, seconds=0.1), Commit([9], [-0.5])], seconds=0.1)
+        Step(
+            0, [Forward("target", "decode", 1, 1, start=0.0, seconds=0.1), Commit([9], [-0.5])], 0.1, slots=1
+        )
     )
-    found = {entry["name"]: entry for entry in strip(costs, kv_slots=1)}
+    found = {entry["name"]: entry for entry in strip(costs)}
     assert {"step", "target forward", "KV slot"} <= set(found)
     assert found["step"]["label"] == "1" and found["step"]["title"] == DEFINITIONS["steps"]
+
+
+def test_slots_are_those_of_the_newest_step():
+    costs = Costs()
+    for i, slots in enumerate((9, 12, 7)):
+        costs.add(Step(i, [Commit([9 + i], [-0.5])], 0.1, slots))
+    assert labels(costs)["KV slots"] == "7"

@@ -16,7 +16,8 @@ BAR, SHORT = 0.44, 0.2  # longest bar as a share of its stage's width, with few 
 ROWS = 8  # tokens, one fewer where the sum of what was removed takes a row; the rest is one row more
 SIDE_BY_SIDE = 2  # most stages whose titles fit into one line on a phone
 FEW, MANY = 4, 6  # stages with long bars; stages that fit: with more, those that changed nothing go first
-HALF = 0.5  # the longest bar means this probability, or 1 where a token has more
+HALF = 0.5  # a token's longest bar means this probability, or 1 where a token has more
+NUMBER, CUT = 7.0, 0.7  # columns: of a number beside its bar; of the gap in a bar that is cut
 GUTTER = 84  # pixels for the tokens' names
 DRAW_TOP, DRAW_BOTTOM = 22, 40  # pixels from the top of the lowest panel: the bar of running sums
 
@@ -50,6 +51,7 @@ class Sampler:
                 ["cell:filled", "▬", "ink", "the token that was taken"],
                 ["cell:dotted", "▭", "rejected", "removed here"],
                 ["symbol:amber", "▼", "live", "the random number u"],
+                ["label:unreached", "//", "unreached", "a bar that is cut"],
             ],
         }
 
@@ -148,6 +150,7 @@ class Picture:
         ]
         chosen = self.order.index(self.token)
         band = {"x0": LEFT, "x1": LEFT + ACROSS, "y0": chosen - 0.5, "y1": chosen + 0.5, "role": "amber"}
+        band["parts"] = self.node
         marks = [self._mark("rows", "band", **band), *self._names(rows)]
         wide, largest = ACROSS / max(2, len(self.columns)), max(max(table.values()) for table in self.tables)
         # one scale for all places and lanes with flat distributions
@@ -158,7 +161,7 @@ class Picture:
             marks.append(self._title(x, wide, i))
             for y, token in enumerate(self.order):
                 marks += self._cell(x, scale, y, token, i)
-            marks += self._rest(x, scale, rows, i)
+            marks += self._rest(x, scale, wide, rows, i)
             if self.removed[i] != 0.0:
                 marks.append(
                     self._label("rows", x, rows + 1, percent(self.removed[i]), role="rejected", size=10)
@@ -225,20 +228,29 @@ class Picture:
         width = round(max(width, 0.15), 3)
         return self._mark("rows", "cell", x=round(x + width / 2, 3), y=y, w=width, h=0.66, **fields)
 
-    def _rest(self, x: float, scale: float, y: int, i: int) -> list[Op]:
-        """The mass of tokens that are not listed, so that all is accounted for."""
+    def _rest(self, x: float, scale: float, wide: float, y: int, i: int) -> list[Op]:
+        """The mass of tokens that are not listed, so that all is accounted for: a bar to the scale of the
+        others, visibly cut where its stage has no room for it.
+        """
         left = max(0.0, 1.0 - math.fsum(self.tables[i].get(token, 0.0) for token in self.order))
         if left < 5e-6:
             return []
-        width, among = min(left * scale, scale * max(self.tables[i].values())), self.recorded[i].among
+        width, among = left * scale, self.recorded[i].among
         more = (
             f"{among - sum(t in self.tables[i] for t in self.order):,} more tokens" if among else "the rest"
         )
-        bar = self._bar(x, y, width, fill="outline", state="unreached", hover=[f"{more}: {percent(left)}"])
-        return [
-            bar,
-            self._label("rows", x + width + 0.4, y, percent(left), role="soft", weight=left, size=10),
-        ]
+        look = {"fill": "outline", "state": "unreached", "hover": [f"{more}: {percent(left)}"]}
+        room = wide - NUMBER
+        if width <= room:
+            bars = [self._bar(x, y, width, **look)]
+        else:
+            look["hover"] = [*look["hover"], "this bar is cut: it is longer than there is room for"]
+            half = (room - CUT) / 2
+            bars = [self._bar(x, y, half, **look), self._bar(x + half + CUT, y, half, **look)]
+            cut = {"align": "center", "role": "unreached", "priority": 1, "size": 10}
+            bars.append(self._label("rows", x + room / 2, y, "//", **cut))
+        number = {"role": "soft", "weight": left, "size": 10}
+        return [*bars, self._label("rows", x + min(width, room) + 0.4, y, percent(left), **number)]
 
     # ---- the draw ----------------------------------------------------------------------------
     def _draw(self) -> list[Op]:

@@ -8,12 +8,23 @@ from transformers.generation import logits_process
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.trace.events import Distribution
+from decoders.trace.events import Commit, Distribution
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.analysis import distribution_stages
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header
-from visualizers.views.any_lane.sampler import ACROSS, DRAW_TOP, LEFT, Picture, Sampler, percent
+from visualizers.views.any_lane.sampler import (
+    ACROSS,
+    BAR,
+    CUT,
+    DRAW_TOP,
+    HALF,
+    LEFT,
+    NUMBER,
+    Picture,
+    Sampler,
+    percent,
+)
 
 ROW = [0.30, 0.22, 0.15, 0.11, 0.08, 0.06, 0.04, 0.02, 0.01, 0.01]
 SHAPED = {"temperature": 0.7, "top_k": 6, "top_p": 0.9, "min_p": 0.15}
@@ -87,6 +98,67 @@ def test_bars_outlines_and_titles_say_what_the_columns_hold():
     assert "all others" in [m["text"] for m in of_kind(marks, "label")]
     right = LEFT + ACROSS
     assert all(m["x"] - m["w"] / 2 >= LEFT - 2e-3 and m["x"] + m["w"] / 2 <= right for m in cells)
+
+
+def drawn(trace, vocabulary):
+    """The marks of the first place."""
+    words = [f"w{token}" for token in range(vocabulary)]
+    return fold(Sampler, [step.events for step in trace.steps], [0, 1], words, **trace.parameters)[0]
+
+
+def in_stage(marks, stage: int, stages: int) -> list[tuple[float, float, float]]:
+    """(y, from, to) of the bars of a stage."""
+    wide = ACROSS / max(2, stages)
+    bars = [m for m in of_kind(marks, "cell") if m["panel"] == "rows1"]
+    ends = [(m["y"], m["x"] - m["w"] / 2 - LEFT, m["x"] + m["w"] / 2 - LEFT) for m in bars]
+    return [
+        (y, a - wide * stage, b - wide * stage) for y, a, b in ends if -0.01 <= a - wide * stage < wide - 0.01
+    ]
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 1.5])
+def test_the_bar_of_all_other_tokens_has_the_scale_of_the_tokens(temperature):
+    row = [0.05] * 3 + [0.85 / 60] * 60
+    trace = decoded({"temperature": temperature}, row)
+    shown, stages = picture(trace), 1 if temperature == 1.0 else 2
+    for stage in range(stages):
+        bars = in_stage(drawn(trace, 63), stage, stages)
+        first = shown.tables[stage][shown.order[0]]
+        rest = 1 - math.fsum(shown.tables[stage].get(token, 0.0) for token in shown.order)
+        length = {y: b - a for y, a, b in bars}
+        others = length[len(shown.order)]
+        assert others / length[0] == pytest.approx(rest / first, rel=0.01)
+        assert others > max(length[y] for y in range(len(shown.order))) or rest < first
+
+
+def test_a_bar_without_room_is_visibly_cut():
+    """Four stages: more than 60 % of the mass, to the scale of the tokens, would hit the next stage."""
+    row = [0.3] + [0.7 / 99] * 99
+    parameters = {"temperature": 1.1, "top_k": 90, "min_p": 0.0001}
+    trace = decoded(parameters, row)
+    marks, shown = drawn(trace, 100), picture(trace)
+    assert len(shown.columns) == 4
+    for stage in range(4):
+        rows = len(shown.order)
+        pieces = [(a, b) for y, a, b in in_stage(marks, stage, 4) if y == rows]
+        left = 1 - math.fsum(shown.tables[stage].get(token, 0.0) for token in shown.order)
+        to_scale = ACROSS / 4 * BAR * left / HALF
+        assert all(b <= ACROSS / 4 - NUMBER + 1e-2 for _, b in pieces)
+        assert len(pieces) == (1 if to_scale <= ACROSS / 4 - NUMBER else 2)
+        if len(pieces) == 2:
+            assert pieces[1][0] - pieces[0][1] == pytest.approx(CUT, abs=0.01)
+    cuts = [m for m in of_kind(marks, "label") if m["text"] == "//"]
+    assert (
+        len(cuts) == sum(len([1 for y, *_ in in_stage(marks, i, 4) if y == rows]) == 2 for i in range(4)) > 0
+    )
+
+
+def test_where_lanes_part_the_row_of_the_taken_token_is_marked():
+    trace = decoded(SHAPED, seed=3)
+    (band,) = of_kind(drawn(trace, 10), "band")
+    node = trace.steps[0].of(Commit)[0].nodes[0]
+    taken = [m for m in of_kind(drawn(trace, 10), "cell") if m["panel"] == "rows1" and m["fill"] == "filled"]
+    assert band["parts"] == node and {m["y"] for m in taken} == {(band["y0"] + band["y1"]) / 2}
 
 
 def test_the_draw_lies_on_the_piece_of_the_token_that_was_taken():
