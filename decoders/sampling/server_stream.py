@@ -1,5 +1,6 @@
 """A server's own decoding, followed token by token. Knows one lane whose target a server holds."""
 
+import math
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -95,6 +96,7 @@ def server_stream(lane: Lane) -> Iterator[None]:
                     break
                 logprobs = scorer.keep(lane.tip, row)  # [V]
                 lane.distribution([lane.tip], logprobs[None], whole=False)
-                node = lane.propose(lane.tip, token, float(logprobs[token]))
-                lane.commit([node], [float(logprobs[token])])
+                # None for a token that the server wrote and did not list
+                own = float(logprobs[token]) if logprobs[token] > -math.inf else None
+                lane.commit([lane.propose(lane.tip, token, own)], [own])
             yield

@@ -23,6 +23,7 @@ NEITHER = (
     "Decoding Explorer, or a server's JSON answer that was asked with logprobs: true."
 )
 METRICS = re.compile(rb"# (HELP|TYPE) \w|[A-Za-z_]\w*:\w+(\{[^}\n]*\})? [-+0-9]")  # Prometheus text format
+STREAM = re.compile(rb"\s*(event:[^\n]*\n)?data: *[{\[]")  # server-sent events
 COUNTED = re.compile(rb'"(vllm[:_]spec_decode_)?num_draft_tokens(_total)?"')  # JSON with a server's counts
 COUNTS_ALONE = (
     "These are a server's metrics: neither a trace nor a chat completion with log-probabilities. The tab "
@@ -76,6 +77,8 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
             raise Refusal("This saved page is damaged; save it again.") from error
     if METRICS.match(data):
         raise Refusal(COUNTS_ALONE)
+    if STREAM.match(data):
+        raise Refusal(openai_import.STREAMED)
     record = read_json(data)
     if openai_import.is_response(record):
         traces = [openai_import.from_response(record)]
@@ -84,7 +87,7 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
         setup["lanes"][0]["view"] = "draft_tree" if traces[0].costs.proposed else "entropy"
         return setup, traces
     if not isinstance(record, dict) or not {"kind", "version", "steps"} & set(record):
-        raise Refusal(NEITHER)
+        raise Refusal(openai_import.other_shape(record) or NEITHER)
     if record.get("kind") != KIND:
         traces = [trace.from_json(record)]
         return settings(traces), traces

@@ -1,5 +1,6 @@
 """Following servers that name tokens by their texts: chats, and completions without token ids."""
 
+import json
 import re
 
 import pytest
@@ -9,7 +10,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from decoders.models.served_model import connect
 from decoders.trace import trace
-from decoders.trace.events import Distribution
+from decoders.trace.events import Commit, Distribution, Propose
 from tests.helpers.fake_server import fake_server
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
@@ -158,3 +159,19 @@ def test_a_lane_that_is_stopped_closes_the_stream(spoken, folder):
     lane.advance()
     lane.close()
     assert len(lane.trace.output()) == 1 and spoken.finished == 0
+
+
+def test_a_written_token_without_a_log_probability_has_none(spoken, folder):
+    """Servers write -9999 for a written token that is not among those that they list."""
+    truthful = spoken.written
+
+    def without(asked):
+        for token, row in truthful(asked):
+            others = {other: value for other, value in row.items() if other != token}
+            yield token, others | {token: -9999.0}
+
+    spoken.written = without
+    found = follow(load(reached(spoken, folder)), new_tokens=3, top_logprobs=5).run()
+    assert [value for s in found.steps for commit in s.of(Commit) for value in commit.logprobs] == [None] * 3
+    assert all(e.logprob is None for s in found.steps for e in s.of(Propose))
+    trace.check(json.loads(json.dumps(found.to_json(), allow_nan=False)))

@@ -5,7 +5,9 @@ import math
 
 import pytest
 
-from decoders.trace.events import Note, Verdict
+from decoders.refusal import Refusal
+from decoders.trace import openai_import
+from decoders.trace.events import Commit, Distribution, Note, Propose, Verdict
 from decoders.trace.openai_import import from_response
 from decoders.trace.trace import from_json
 from explorer.export.foreign_traces import declarations, viewed
@@ -116,7 +118,7 @@ def test_an_imported_lane_offers_what_it_has_and_says_what_it_does_not_know():
     ],
 )
 def test_answers_that_cannot_be_read_say_what_to_do(record):
-    with pytest.raises(ValueError, match="ask the server with logprobs: true"):
+    with pytest.raises(Refusal, match="ask the server with logprobs: true"):
         from_response(record)
 
 
@@ -128,3 +130,127 @@ def test_contradictions_and_sizes_are_told():
     tokens = [entry("é", bytes=None), {"token": "b", "logprob": -9999.0}]
     trace = from_response({"choices": [{"logprobs": {"content": tokens}}]})
     assert trace.text() == "éb" and trace.models == {"target": "unknown"}
+
+
+def of(*entries: dict) -> dict:
+    """An answer of these tokens."""
+    return {"choices": [{"logprobs": {"content": list(entries)}}]}
+
+
+def named(token: str, logprob: float | None, *top: tuple[str, float | None]) -> dict:
+    """A token as servers that leave out the bytes send it."""
+    tops = [{"token": name, "logprob": value} for name, value in top]
+    return {"token": token, "logprob": logprob, "top_logprobs": tops}
+
+
+def first(record: dict) -> tuple[list, list, list[str]]:
+    """Of the first token: what was on offer, (text, log-probability); its own number as proposed and as
+    committed; all notes.
+    """
+    trace = from_response(record)
+    from_json(json.loads(json.dumps(trace.to_json(), allow_nan=False)))
+    offers, (birth,) = trace.steps[0].of(Distribution), trace.steps[0].of(Propose)
+    offer = [(trace.vocabulary[t].decode(), value) for one in offers for t, value in one.top]
+    notes = [note.text for step in trace.steps for note in step.of(Note)]
+    return offer, [birth.logprob, *trace.steps[0].of(Commit)[0].logprobs], notes
+
+
+@pytest.mark.parametrize(
+    ("entry_", "says"),
+    [
+        (named("a", 12.5, ("a", 12.5), ("b", 3.0)), "Token 1 .* log-probability of 12.5, .* raw logits"),
+        (named("a", -0.5, ("a", -0.5), ("b", 0.25)), "log-probability of 0.25"),
+        (named("a", 0.6, ("a", 0.6), ("b", 0.4)), "or probabilities"),
+        (named("a", 2.0), "log-probability of 2"),
+        (named("a", math.log(0.7), ("a", math.log(0.7)), ("b", math.log(0.7))), "add up to 1.4"),
+        (named("a", math.log(0.7), ("b", math.log(0.7))), "add up to 1.4"),
+        (named("a", -0.3, ("b", -9999.0), ("c", -0.7), ("d", -3.0), ("e", -2.4)), "add up to 1.38"),
+    ],
+)
+def test_numbers_that_are_no_log_probabilities_are_refused(entry_, says):
+    with pytest.raises(Refusal, match=says):
+        from_response(of(entry_))
+    with pytest.raises(Refusal, match="(T|t)oken 2"):
+        from_response(of(named("x", -1.0, ("x", -1.0)), entry_))
+
+
+@pytest.mark.parametrize(
+    "tops",
+    [
+        [round(math.log(p), 2) for p in (0.5, 0.3, 0.2)],  # two decimals: 1.0031
+        [-0.6875, -1.2, -1.6],  # as bfloat16 rounds: .503 + .301 + .202
+        [1.2e-7, -9999.0, -9999.0],  # as float32 rounds the logarithm of 1
+        [0.0, -3.4028234663852886e38, -3.4028234663852886e38],  # llama.cpp's logarithm of 0
+        [0.0, None, None],  # minus infinity, as some JSON writers have it
+    ],
+)
+def test_what_rounding_does_is_legitimate(tops):
+    offer, own, _ = first(of(named("a", tops[0], *zip("abc", tops, strict=True))))
+    known = [value for value in tops if value is not None and value > -9000]
+    assert offer == list(zip("abc", [min(value, 0.0) for value in known], strict=False))
+    assert own == [min(tops[0], 0.0)] * 2
+
+
+@pytest.mark.parametrize("marker", [-9999.0, -9999, -3.4028234663852886e38, None])
+def test_a_token_without_a_log_probability_has_none(marker):
+    """OpenAI's marker of a written token that is not among the most likely."""
+    offer, own, notes = first(of(named("a", marker, ("b", -0.1)), named("b", -0.1, ("b", -0.1))))
+    assert offer == [("b", -0.1)] and own == [None, None]
+    assert [note for note in notes if "no log-probability for 1 of the 2 tokens" in note]
+
+
+def test_a_token_outside_the_listed_ones_gets_no_rank():
+    offer, own, _ = first(of(named("a", -3.0, ("b", -0.5), ("c", -1.5))))
+    assert offer == [("b", -0.5), ("c", -1.5)] and own == [-3.0, -3.0]
+    offer, own, notes = first(of(named("a", -3.0)))
+    assert offer == [] and own == [-3.0, -3.0] and openai_import.NOTHING_LISTED in notes
+
+
+def test_one_token_listed_twice_is_one():
+    offer, own, notes = first(of(named("a", -1.0, ("a", -1.0), ("a", -1.0), ("b", -2.0))))
+    assert offer == [("a", -1.0), ("b", -2.0)] and own == [-1.0, -1.0]
+    assert openai_import.LISTED_TWICE in notes
+
+
+def test_tokens_that_share_their_text_are_told_apart():
+    """Servers write � for every token that is a part of a character."""
+    record = of(named("�", -2.0, ("�", -0.5), ("b", -1.5), ("�", -2.0)))
+    trace = from_response(record)
+    ((offer,), (birth,)) = trace.steps[0].of(Distribution), trace.steps[0].of(Propose)
+    assert len({token for token, _ in offer.top}) == 3 and birth.token == offer.top[2][0]
+    assert first(record)[2][-1] == openai_import.SAME_TEXT
+
+
+def test_of_several_answers_the_first_is_shown_and_that_is_said():
+    record = response(2)
+    record["choices"] *= 3
+    assert any("holds 3 answers; this is the first" in note for note in first(record)[2])
+
+
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [
+        (
+            {"choices": [{"text": "a", "logprobs": {"tokens": ["a"], "token_logprobs": [-1.0]}}]},
+            "of the endpoint /v1/completions",
+        ),
+        ({"choices": [{"delta": {"content": "a"}, "logprobs": None}]}, "stream: false"),
+        ({"content": "a", "completion_probabilities": []}, "llama.cpp's own endpoint"),
+        ([{"generated_text": "a", "details": {"tokens": []}}], "TGI's own endpoint"),
+        ({"text": "a", "meta_info": {"output_token_logprobs": []}}, "SGLang's own endpoint"),
+        ({"object": "response", "output": []}, "OpenAI's Responses"),
+        ({"candidates": []}, "Gemini"),
+        ({"model": "m", "message": {"content": "a"}, "done": True}, "Ollama"),
+        ({"error": {"message": "no such model"}}, "error message"),
+        ({"object": "error", "message": "no such model", "code": 404}, "error message"),
+    ],
+)
+def test_answers_of_other_shapes_are_named(record, says):
+    with pytest.raises(Refusal, match=says):
+        unpack(json.dumps(record).encode())
+
+
+def test_a_stream_that_was_saved_is_named():
+    for data in (b'data: {"choices": []}\n\ndata: [DONE]\n', b'event: x\ndata: {"a": 1}\n\n'):
+        with pytest.raises(Refusal, match="stream: false"):
+            unpack(data)
