@@ -8,6 +8,7 @@ not say which tokens were drafted and rejected: these are UNKNOWN.
 import math
 
 from decoders.refusal import Refusal
+from decoders.trace.endings import IMPORTED
 from decoders.trace.events import Commit, Distribution, Event, Note, Propose, Step, Verdict
 from decoders.trace.trace import Trace
 
@@ -25,6 +26,8 @@ ROUNDS = (
 NO_ROUNDS = (
     "The file has speculative metrics but no per_step_drafted and per_step_accepted: rounds are not shown."
 )
+CUT = "The text ends inside a round: of the accepted tokens that the file counts, {} are not in its text (□)."
+AFTER = "The text ends before the file's rounds do: the last {} are not shown, and no metric counts them."
 LEAD = "{} tokens were written outside the rounds that the file lists; they stand at the front."
 
 
@@ -103,6 +106,19 @@ def whole(values: list) -> list[int]:
     return values
 
 
+def begun(rounds: list[tuple[int, int]], room: int) -> tuple[list[tuple[int, int]], int]:
+    """The rounds (drafted, accepted) that begin within `room` tokens of text, and how many accepted tokens of
+    the last one are beyond it.
+    """
+    inside = []
+    for drafted, accepted in rounds:
+        if room <= 0:
+            break
+        inside.append((drafted, accepted))
+        room -= accepted + 1
+    return inside, max(0, -room - 1)
+
+
 class Writer:
     """Writes the steps of an imported trace, token by token."""
 
@@ -119,14 +135,16 @@ class Writer:
         lead = max(0, len(self.tokens) - sum(accepted + 1 for _, accepted in rounds))
         if rounds and lead > 1:
             notes.append(Note(LEAD.format(lead)))
+        inside, over = begun(rounds, len(self.tokens) - lead)
+        notes += [Note(CUT.format(over))] if over else []
+        notes += [Note(AFTER.format(len(rounds) - len(inside)))] if len(inside) < len(rounds) else []
         for _ in range(lead):
             self.step([*notes, *self.token("target")])
             notes = []
-        for drafted, accepted in rounds:
-            if self.written < len(self.tokens):
-                self.round(drafted, accepted, notes)
-                notes = []
-        self.trace.ended = "The answer of the server ends here."
+        for drafted, accepted in inside:
+            self.round(drafted, accepted, notes)
+            notes = []
+        self.trace.ended = IMPORTED
         return self.trace
 
     def step(self, events: list[Event]) -> None:
@@ -149,16 +167,19 @@ class Writer:
         ]
 
     def round(self, drafted: int, accepted: int, notes: list[Event]) -> None:
-        """Writes one round: the accepted tokens, the unknown rejected ones, and the target's own."""
-        events = list(notes)
-        for _ in range(min(accepted, len(self.tokens) - self.written)):
+        """Writes one round: the accepted tokens, the unknown rejected ones, and the target's own. Accepted
+        tokens that the text has no room for are unknown, too.
+        """
+        events, told = list(notes), min(accepted, len(self.tokens) - self.written)
+        for _ in range(told):
             events += self.token("draft")
             events.append(Verdict(self.tip, "accepted"))
         above = self.tip
-        for place in range(drafted - accepted):
+        for place in range(told, drafted):
             node = self.next_node()
             events.append(Propose(node, above, self.id_of(UNKNOWN.encode()), None, UNTOLD))
-            events.append(Verdict(node, "never reached" if place else "rejected"))
+            fate = "accepted" if place < accepted else "rejected" if place == accepted else "never reached"
+            events.append(Verdict(node, fate))
             above = node
         if self.written < len(self.tokens):
             events += self.token("target")

@@ -16,7 +16,7 @@ from decoders.trace.trace import Trace
 from visualizers.analysis.calibration import wilson
 from visualizers.analysis.drafted_tokens import ENTROPIES, EXAMPLES, end_of, quoted
 from visualizers.analysis.first_rejections import Alone, counted, first_rejections
-from visualizers.analysis.lane_stats import LaneFacts, Round
+from visualizers.analysis.lane_stats import LaneFacts
 from visualizers.analysis.speculation_report import depths, metrics
 
 BIN = 8  # tokens of a bin of positions
@@ -97,7 +97,7 @@ def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
     """The results of one drafter over all prompts.
 
     name
-    metrics     vLLM's, over all rounds: [{name, words, formula, value}]
+    metrics     vLLM's and ours, over all rounds: [{name, words, formula, value}], see `speculation_report`
     splits      number of rejections by cause, see `first_rejections.SPLITS`
     depths      acceptance by depth, see `speculation_report.depths`
     entropies   acceptance by the target's entropy: [{low, high, tested, accepted, share}]
@@ -117,10 +117,10 @@ def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
         alone = Alone(guesses.right, guesses.known, guesses.sees_path) if guesses else None
         here = [one | {"prompt": at} for one in first_rejections(trace, alone=alone)]
         rejections += here
-        by_prompt.append(of_prompt(facts.rounds, here) | {"marks": marks(trace)})
+        by_prompt.append(of_prompt(facts, here) | {"marks": marks(trace)})
     return {
         "name": draft.name,
-        "metrics": metrics(rounds) if rounds else [],
+        "metrics": metrics(folded) if rounds else [],
         "splits": counted(rejections),
         "depths": depths(rounds) if rounds else [],
         "entropies": by_entropy(folded),
@@ -136,9 +136,9 @@ def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
 REJECTION = ("prompt", "place", "round", "depth", "context", "token", "instead", "p", "q", "entropy", "split")
 
 
-def of_prompt(rounds: list[Round], rejections: list[dict]) -> dict:
+def of_prompt(facts: LaneFacts, rejections: list[dict]) -> dict:
     """vLLM's metrics of one prompt by name, its number of rejections, and their most frequent cause."""
-    values = {one["name"]: one["value"] for one in metrics(rounds)} if rounds else {}
+    values = {one["name"]: one["value"] for one in metrics([facts])} if facts.rounds else {}
     names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
     rates = ("draft_acceptance_rate", "mean_acceptance_length")
     top_split = Counter(one["split"] for one in rejections).most_common(1)

@@ -6,7 +6,7 @@ would rather read. Knows no strategy by name.
 
 import math
 
-from decoders.trace.costs import UNTESTED
+from decoders.trace.costs import UNTESTED, Costs, DraftRound
 from visualizers.scene.marks import Nodes, many, probability, visible
 
 NOT_DRAFTED = (UNTESTED - {"guess"}) | {"person", "copied"}  # sources
@@ -20,10 +20,12 @@ class Sentences:
     def __init__(self, nodes: Nodes):
         self.nodes = nodes
         self.offers: dict[int, tuple[list, float]] = {}  # node -> top tokens after it, entropy in nats
+        self.costs = Costs()
 
     def feed(self, step) -> str:
         """One sentence, or two where the strategy left a note of its own."""
         by_type: dict[str, list] = {}
+        made = self.costs.add(step)
         for event in step.events:
             if type(event).__name__ != "Cell" or event.level is None:  # only those of the lane's own text
                 by_type.setdefault(type(event).__name__, []).append(event)
@@ -33,9 +35,9 @@ class Sentences:
         drafted = [e for e in by_type.get("Propose", []) if e.source not in NOT_DRAFTED]
         if by_type.get("Cell") and all(event.source == "guess" for event in drafted):
             caption = iteration(step.index, by_type["Cell"], self.token)
-        elif drafted and by_type.get("Verdict"):
+        elif made is not None:
             committed = [node for event in by_type.get("Commit", []) for node in event.nodes]
-            caption = drafting(step.index + 1, drafted, by_type["Verdict"], committed, self.nodes.text)
+            caption = drafting(step.index + 1, made, by_type["Verdict"], committed, self.nodes.text)
         elif any(event.rank == 1 for event in by_type.get("Score", [])):
             caption = self.beams(step.index + 1, by_type)
         else:
@@ -92,11 +94,10 @@ class Sentences:
         return "".join(self.nodes.text(n) for n in self.nodes.path(node)[-NAMED:])
 
 
-def drafting(number: int, drafted: list, verdicts: list, commits: list[int], text) -> str:
+def drafting(number: int, made: DraftRound, verdicts: list, commits: list[int], text) -> str:
     """A round of drafting and checking: how many were accepted, what was rejected, what came instead."""
     judged = {event.node: event for event in verdicts}
-    accepted = sum(1 for e in drafted if e.node in judged and judged[e.node].status == "accepted")
-    caption = f"Round {number}: {accepted} of {many(len(drafted), 'drafted token')} accepted"
+    caption = f"Round {number}: {made.accepted} of {many(len(made.nodes), 'drafted token')} accepted"
     lost = next((v for v in judged.values() if v.status == "rejected"), None)
     last = judged.get(commits[-1]) if commits else None
     if lost is not None:
