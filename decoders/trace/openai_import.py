@@ -26,8 +26,10 @@ ROUNDS = (
 NO_ROUNDS = (
     "The file has speculative metrics but no per_step_drafted and per_step_accepted: rounds are not shown."
 )
-CUT = "The text ends inside a round: of the accepted tokens that the file counts, {} are not in its text (□)."
-AFTER = "The text ends before the file's rounds do: the last {} are not shown, and no metric counts them."
+CUT = (
+    "The text ends inside a round. Accepted tokens that the file counts and that are not in its text (□): {}."
+)
+AFTER = "The text ends before the file's rounds do. Rounds that are not shown, and that no metric counts: {}."
 LEAD = "{} tokens were written outside the rounds that the file lists; they stand at the front."
 
 

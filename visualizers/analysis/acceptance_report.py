@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from decoders.trace.events import Commit, Verdict
+from decoders.trace.number_format import many as counted_in
 from decoders.trace.trace import Trace
 from visualizers.analysis.calibration import wilson
 from visualizers.analysis.drafted_tokens import ENTROPIES, EXAMPLES, end_of, quoted
 from visualizers.analysis.first_rejections import Alone, counted, first_rejections
-from visualizers.analysis.lane_stats import LaneFacts
+from visualizers.analysis.lane_stats import LaneFacts, Round
 from visualizers.analysis.speculation_report import depths, metrics
 
 BIN = 8  # tokens of a bin of positions
@@ -97,6 +98,7 @@ def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
     """The results of one drafter over all prompts.
 
     name
+    shape       what it drafted, in words: see `shape`
     metrics     vLLM's and ours, over all rounds: [{name, words, formula, value}], see `speculation_report`
     splits      number of rejections by cause, see `first_rejections.SPLITS`
     depths      acceptance by depth, see `speculation_report.depths`
@@ -120,6 +122,7 @@ def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
         by_prompt.append(of_prompt(facts, here) | {"marks": marks(trace)})
     return {
         "name": draft.name,
+        "shape": shape(rounds),
         "metrics": metrics(folded) if rounds else [],
         "splits": counted(rejections),
         "depths": depths(rounds) if rounds else [],
@@ -131,6 +134,17 @@ def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
         "prompts": by_prompt,
         "rejections": [{name: one[name] for name in REJECTION} for one in rejections],
     }
+
+
+def shape(rounds: list[Round]) -> str | None:
+    """The shape of the drafts in these rounds, in words, measured; None if nothing was drafted."""
+    if not rounds:
+        return None
+    parents = [[drafted.parent for drafted in made.drafted] for made in rounds]
+    many, levels = max(map(len, parents)), max(one.depth for made in rounds for one in made.drafted)
+    if any(len(set(own)) < len(own) for own in parents):
+        return f"trees of up to {counted_in(many, 'token')} on up to {counted_in(levels, 'level')}"
+    return f"chains of up to {counted_in(many, 'token')}"
 
 
 REJECTION = ("prompt", "place", "round", "depth", "context", "token", "instead", "p", "q", "entropy", "split")
