@@ -22,8 +22,8 @@ from visualizers.scene.marks import visible
 @dataclass(frozen=True)
 class Settings:
     """How every prompt is decoded. `num_assistant_tokens`: every drafter drafts chains of so many tokens;
-    None: each drafts in its own way. Above temperature 0 every drafter samples a text of its own, and drafters are
-    compared position by position on a text that the target sampled.
+    None: each drafts in its own way. Above temperature 0 every drafter samples a text of its own, and
+    drafters are compared position by position on a text that the target sampled.
     """
 
     max_new_tokens: int = 64
