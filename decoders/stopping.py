@@ -7,7 +7,14 @@ from typing import Any
 
 from decoders.logits import token_constraints
 from decoders.refusal import Refusal
-from decoders.trace.endings import END_OF_TEXT, NOTHING_FOLLOWS
+from decoders.trace.endings import (
+    CONTEXT_FULL,
+    END_OF_TEXT,
+    MAX_LENGTH,
+    MAX_NEW_TOKENS,
+    NOTHING_FOLLOWS,
+    STOP_STRING,
+)
 
 
 def eos_of(parameters: dict[str, Any], model: Any) -> frozenset[int]:
@@ -63,10 +70,10 @@ def reason_of_length(parameters: dict[str, Any], new: int, max_new: int, whole: 
     `whole`: tokens of prompt and text together.
     """
     if new == max_new:
-        return f"Reached max_new_tokens = {max_new}."
+        return MAX_NEW_TOKENS.format(max_new)
     if whole == parameters.get("max_length"):
-        return f"Reached max_length = {whole}, prompt and text together."
-    return f"The model's context of {whole:,} tokens is full."
+        return MAX_LENGTH.format(whole)
+    return CONTEXT_FULL.format(whole)
 
 
 def reason(lane: Any) -> str:
@@ -77,6 +84,6 @@ def reason(lane: Any) -> str:
         return NOTHING_FOLLOWS
     if lane.text_ended:
         own = lane.tree.tokens[lane.tip] in lane.eos
-        return END_OF_TEXT if own else "The model wrote a stop string."
+        return END_OF_TEXT if own else STOP_STRING
     new, whole = lane.budget + lane.given, lane.tree.trunk + lane.budget
     return reason_of_length(lane.parameters, new, lane.limits.max_new_tokens, whole)

@@ -1,8 +1,14 @@
-"""What a lane cost, computed from its events, and metrics with vLLM's names. Knows events, no trace."""
+"""What a lane cost, computed from its events, and metrics with vLLM's names. Knows events, no trace.
+
+A drafted token is one that was sent to the target for verification, as vLLM counts (num_draft_tokens), in the
+round that verified it. What a drafter wrote is a candidate; a rerank, a constraint or a rejection before it
+may drop a candidate before the target sees it, and then it was not drafted.
+"""
 
 import math
 from dataclasses import dataclass, field
 
+from decoders.trace.endings import inside_the_text, limited
 from decoders.trace.events import DRAFT_ROLES, Commit, Distribution, Forward, Propose, Score, Step, Verdict
 
 # Sources of nodes that are not drafts for the target to verify: its own tokens, start values, tokens that
@@ -23,18 +29,40 @@ UNTESTED = {
     "flow",
     "merged",
 }
+VERIFYING = ("verify", "decode", "prefill")  # kinds of a target's forward that may verify a draft
 TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a position was
 
 # Name -> definition, printed wherever a metric is shown.
 METRICS = {
-    "mean_acceptance_length": "1 + accepted / rounds: tokens gained per round, the target's own included",
-    "draft_acceptance_rate": "accepted / proposed: share of the drafted tokens that were accepted",
+    "mean_acceptance_length": "1 + accepted / rounds: tokens gained per round that sent a draft to the "
+    "target, the target's own included",
+    "draft_acceptance_rate": "accepted / proposed: share of the tokens sent to the target for verification "
+    "that were accepted",
     "acceptance_histogram": "rounds by number of accepted tokens: entry k counts the rounds that accepted k",
-    "per_step_drafted": "drafted tokens, round by round",
+    "per_step_drafted": "tokens sent to the target for verification, round by round",
     "per_step_accepted": "accepted tokens, round by round",
+    "draft_token_candidates": "tokens that the drafter wrote; some methods drop a part of them before the "
+    "target sees it, which vLLM does not count as drafted",
+    "cut_rounds": "rounds whose draft reached the limit on new tokens, or inside whose draft the text ended: "
+    "vLLM drafts and accepts past the end",
+    "mean_acceptance_length_uncut": "1 + accepted / rounds without the cut rounds, which compares with the "
+    "mean of vLLM",
     "mean_total_variation": "of a relaxed verifier, half the sum of |d - p|, averaged over tested "
     "positions: d is the distribution that the token there was drawn from, p the target's",
 }
+
+
+@dataclass(frozen=True)
+class DraftRound:
+    """A round that sent a draft to the target: its drafted nodes, and how many of them were accepted.
+    `deepest`: new tokens from the prompt to the deepest one; `open_end`: whether the last token that the
+    round committed was drafted.
+    """
+
+    nodes: tuple[int, ...]
+    accepted: int
+    deepest: int
+    open_end: bool
 
 
 @dataclass
@@ -57,7 +85,6 @@ class Costs:
     target_tokens: float = 0
     draft_tokens: float = 0
     shared_tokens: int = 0
-    proposed: int = 0
     accepted: int = 0
     new_tokens: int = 0
     logprob: float = 0.0
@@ -66,43 +93,55 @@ class Costs:
     best: int | None = None  # node of the newest candidate of rank 1
     tip: int | None = None  # newest committed node
     seconds: float = 0.0
-    per_step_drafted: list[int] = field(default_factory=list)
-    per_step_accepted: list[int] = field(default_factory=list)
-    drafted_nodes: set[int] = field(default_factory=set)
+    rounds: list[DraftRound] = field(default_factory=list)
+    unsent: dict[int, int] = field(default_factory=dict)  # candidate -> forwards of the target before it
+    drafted_nodes: set[int] = field(default_factory=set)  # candidates that were sent to the target
+    verifying: int = 0  # forwards of the target that may have verified something
     variations: list[float] = field(default_factory=list)  # total variation at each tested position
     kept: dict[int, float] = field(default_factory=dict)  # node -> log of the mass kept after it
     parents: dict[int, int] = field(default_factory=dict)
     # of rows that list only the most likely tokens: length of the shortest, and largest mass left out
     named: int | None = None
     unseen: float = 0.0
+    depths: dict[int, int] = field(default_factory=dict)  # node -> new tokens from the prompt to it
     logprobs: dict[int, float] = field(default_factory=dict)  # node -> its proposer's, where known
     final: set[int] = field(default_factory=set)  # nodes that are committed
     pruned: set[int] = field(default_factory=set)
 
-    def add(self, step: Step) -> None:
-        """Adds one step. A step that only records the tokens with which a lane begins costs nothing but its
-        seconds and lens forwards.
+    def add(self, step: Step) -> DraftRound | None:
+        """Adds one step and returns its round, if it sent a draft to the target. A step that only records the
+        tokens with which a lane begins costs nothing but its seconds and lens forwards.
         """
         self.seconds, self.slots = step.seconds, step.slots
         if step.index == 0 and any(event.given for event in step.of(Propose)):
             self.lens_forwards += len(step.of(Forward))
-            return
+            return None
         self.steps += 1
-        drafted, accepted, verified = 0, 0, False
+        own, sent, accepted, last, before = set(), [], 0, None, self.verifying
         for event in step.events:
             if type(event) is Propose:
                 self.parents[event.node] = event.parent
+                self.depths[event.node] = self.depths.get(event.parent, 0) + 1
                 if event.logprob is not None:
                     self.logprobs[event.node] = event.logprob
             match event:
                 case Forward():
                     self._forward(event)
-                    verified = verified or event.kind == "verify"
                 case Propose() if event.source not in UNTESTED:
-                    self.drafted_nodes.add(event.node)
-                    drafted += 1
-                case Verdict() if event.status == "accepted" and event.node in self.drafted_nodes:
-                    accepted += 1
+                    self.unsent[event.node] = self.verifying
+                case Propose() if event.source == "target":
+                    own.add(event.node)
+                case Verdict():
+                    if event.status == "pruned":
+                        self.pruned.add(event.node)
+                    # A target's own token that is tested against a q is the first of its draft (PaSS).
+                    if event.node in own and event.status == "accepted" and event.q is not None:
+                        self.unsent[event.node] = before
+                    if event.node in self.unsent and self._was_sent(event, before, last):
+                        sent.append(event.node)
+                        accepted += event.status == "accepted"
+                    if event.node in sent or event.status == "merged":  # merged: counted as another node
+                        self.unsent.pop(event.node, None)
                 case Score() if event.name == TOTAL_VARIATION:
                     self.variations.append(event.total)
                 case Distribution() if event.unseen is not None:
@@ -110,8 +149,6 @@ class Costs:
                     self.unseen = max(self.unseen, event.unseen)
                 case Score() if event.rank == 1:
                     self.best = event.node
-                case Verdict() if event.status == "pruned":
-                    self.pruned.add(event.node)
                 case Distribution() if event.kept is not None:
                     self.kept[event.node] = event.kept
                     self.log_kept = self.log_kept or 0.0
@@ -122,16 +159,34 @@ class Costs:
                     self.final.update(event.nodes)
                     self.tip = event.nodes[-1] if event.nodes else self.tip
                     self.logprob += math.fsum(x for x in event.logprobs if x is not None)
-        self.proposed += drafted
+                    last = event.nodes[-1] if event.nodes else last
         self.accepted += accepted
-        if verified or drafted:  # a first round is labelled "prefill"
-            self.per_step_drafted.append(drafted)
-            self.per_step_accepted.append(accepted)
+        self.drafted_nodes.update(sent)
+        if not sent:
+            return None
+        deepest = max(self.depths[node] for node in sent)
+        self.rounds.append(DraftRound(tuple(sent), accepted, deepest, last in self.drafted_nodes))
+        return self.rounds[-1]
+
+    def _was_sent(self, verdict: Verdict, before: int, committed: int | None) -> bool:
+        """Whether this verdict is of a candidate that the target was sent. `before`: how many verifying
+        forwards there were before the step; `committed`: the newest node that the step has committed.
+
+        Not sent are candidates pruned before the forward that verifies their round, and those that a draft
+        model wrote while the target verified, if they are given up after its commit. Imported rounds have no
+        forwards and list only what was sent.
+        """
+        if verdict.status == "pruned":
+            return self.verifying > self.unsent[verdict.node]
+        if verdict.status == "never reached" and self.verifying:
+            return self.verifying > before and committed is None
+        return verdict.status in ("accepted", "rejected", "never reached")
 
     def _forward(self, event: Forward) -> None:
         if event.kind == "lens":
             self.lens_forwards += 1
             return
+        self.verifying += event.model == "target" and event.kind in VERIFYING
         of = "draft" if event.model in DRAFT_ROLES else "target"
         for name, count in ((f"{of}_forwards", 1), (f"{of}_tokens", event.tokens)):
             total = getattr(self, name)
@@ -151,6 +206,7 @@ class Costs:
             "target_tokens",
             "draft_tokens",
             "shared_tokens",
+            "draft_token_candidates",
             "proposed",
             "accepted",
             "new_tokens",
@@ -180,23 +236,65 @@ class Costs:
         """
         return math.fsum(self.variations) / len(self.variations) if self.variations else None
 
-    def metrics(self) -> dict:
-        """The speculative metrics by vLLM's names; empty if the lane had no draft-verify round."""
-        rounds = len(self.per_step_drafted)
-        if not rounds:
+    @property
+    def draft_token_candidates(self) -> int:
+        """Tokens that drafters wrote, those included that were dropped before the target saw them."""
+        return len(self.unsent) + len(self.drafted_nodes)
+
+    @property
+    def proposed(self) -> int:
+        """Drafted tokens: sent to the target for verification."""
+        return len(self.drafted_nodes)
+
+    @property
+    def per_step_drafted(self) -> list[int]:
+        """Drafted tokens of each round that drafted."""
+        return [len(made.nodes) for made in self.rounds]
+
+    @property
+    def per_step_accepted(self) -> list[int]:
+        """Accepted tokens of each round that drafted."""
+        return [made.accepted for made in self.rounds]
+
+    def whole_rounds(self, ended: str | None) -> list[DraftRound]:
+        """The rounds that the end of the lane did not cut short; `ended`: why the lane is over.
+
+        A limit on new tokens cuts all rounds whose draft reaches the last place that it leaves for one. An
+        end inside a draft cuts the last round: what comes after the end was neither drafted nor accepted.
+        """
+        if limited(ended):
+            return [made for made in self.rounds if made.deepest < self.new_tokens - 1]
+        if self.rounds and self.rounds[-1].open_end and inside_the_text(ended):
+            return self.rounds[:-1]
+        return self.rounds
+
+    def metrics(self, ended: str | None = None) -> dict:
+        """The speculative metrics by vLLM's names, and those of METRICS that vLLM lacks; empty if no round
+        sent a draft to the target. `ended`: why the lane is over, None if it is not; see `whole_rounds`.
+        """
+        if not self.rounds:
             return {}
-        histogram = [0] * (max(self.per_step_accepted) + 1)
-        for accepted in self.per_step_accepted:
-            histogram[accepted] += 1
+        whole = [made.accepted for made in self.whole_rounds(ended)]
         lossy = {"mean_total_variation": self.mean_total_variation} if self.variations else {}
         return {
-            "mean_acceptance_length": 1 + sum(self.per_step_accepted) / rounds,
-            "draft_acceptance_rate": self.accepted / self.proposed if self.proposed else 0.0,
-            "acceptance_histogram": histogram,
-            "per_step_drafted": list(self.per_step_drafted),
-            "per_step_accepted": list(self.per_step_accepted),
+            "mean_acceptance_length": 1 + self.accepted / len(self.rounds),
+            "draft_acceptance_rate": self.accepted / self.proposed,
+            "acceptance_histogram": histogram(self.per_step_accepted),
+            "per_step_drafted": self.per_step_drafted,
+            "per_step_accepted": self.per_step_accepted,
+            "draft_token_candidates": self.draft_token_candidates,
+            "cut_rounds": len(self.rounds) - len(whole),
+            "mean_acceptance_length_uncut": 1 + math.fsum(whole) / len(whole) if whole else None,
             **lossy,
         }
+
+
+def histogram(accepted: list[int]) -> list[int]:
+    """Entry k counts the rounds that accepted k tokens."""
+    counts = [0] * (max(accepted) + 1)
+    for number in accepted:
+        counts[number] += 1
+    return counts
 
 
 def snapped(number: float) -> float:

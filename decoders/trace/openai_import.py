@@ -13,6 +13,7 @@ import math
 from typing import NamedTuple
 
 from decoders.refusal import Refusal
+from decoders.trace.endings import IMPORTED
 from decoders.trace.events import Commit, Distribution, Event, Note, Propose, Step, Verdict
 from decoders.trace.trace import Trace
 
@@ -38,6 +39,10 @@ ROUNDS = (
 NO_ROUNDS = (
     "The file has speculative metrics but no per_step_drafted and per_step_accepted: rounds are not shown."
 )
+CUT = (
+    "The text ends inside a round. Accepted tokens that the file counts and that are not in its text (□): {}."
+)
+AFTER = "The text ends before the file's rounds do. Rounds that are not shown, and that no metric counts: {}."
 LEAD = "{} tokens were written outside the rounds that the file lists; they stand at the front."
 NOTHING_LISTED = (
     "The file lists no likely tokens beside those that were written (top_logprobs), so no distributions are "
@@ -248,12 +253,15 @@ def notes_of(
 ) -> list[Event]:
     """What a reader has to know about these tokens."""
     lead, own = outside(tokens, rounds), sum(token.own.logprob is None for token in tokens)
+    inside, over = begun(rounds, len(tokens) - lead)
     says = {
         ABOUT: True,
         SEVERAL.format(choices): choices > 1,
         ROUNDS: bool(rounds),
         NO_ROUNDS: has_metrics and not rounds,
         LEAD.format(lead): rounds and lead > 1,
+        CUT.format(over): over > 0,
+        AFTER.format(len(rounds) - len(inside)): len(inside) < len(rounds),
         NOTHING_LISTED: not any(token.top for token in tokens),
         NO_OWN.format(own, len(tokens)): own > 0,
         SAME_TEXT: any(one.which for token in tokens for one in (*token.top, token.own)),
@@ -267,6 +275,19 @@ def outside(tokens: list[Written], rounds: list[tuple[int, int]]) -> int:
     return max(0, len(tokens) - sum(accepted + 1 for _, accepted in rounds))
 
 
+def begun(rounds: list[tuple[int, int]], room: int) -> tuple[list[tuple[int, int]], int]:
+    """The rounds (drafted, accepted) that begin within `room` tokens of text, and how many accepted tokens of
+    the last one are beyond it.
+    """
+    inside = []
+    for drafted, accepted in rounds:
+        if room <= 0:
+            break
+        inside.append((drafted, accepted))
+        room -= accepted + 1
+    return inside, max(0, -room - 1)
+
+
 class Writer:
     """Writes the steps of an imported trace, token by token."""
 
@@ -277,14 +298,15 @@ class Writer:
 
     def write(self, rounds: list[tuple[int, int]], notes: list[Event]) -> Trace:
         """Writes all steps and ends the trace: first the tokens that no round wrote, then round by round."""
-        for _ in range(outside(self.tokens, rounds)):
+        lead = outside(self.tokens, rounds)
+        inside, _ = begun(rounds, len(self.tokens) - lead)
+        for _ in range(lead):
             self.step([*notes, *self.token("target")])
             notes = []
-        for drafted, accepted in rounds:
-            if self.written < len(self.tokens):
-                self.round(drafted, accepted, notes)
-                notes = []
-        self.trace.ended = "The answer of the server ends here."
+        for drafted, accepted in inside:
+            self.round(drafted, accepted, notes)
+            notes = []
+        self.trace.ended = IMPORTED
         return self.trace
 
     def step(self, events: list[Event]) -> None:
@@ -318,16 +340,19 @@ class Writer:
         return Distribution(node, "target", pairs, rest, max(0.0, entropy))
 
     def round(self, drafted: int, accepted: int, notes: list[Event]) -> None:
-        """Writes one round: the accepted tokens, the unknown rejected ones, and the target's own."""
-        events = list(notes)
-        for _ in range(min(accepted, len(self.tokens) - self.written)):
+        """Writes one round: the accepted tokens, the unknown rejected ones, and the target's own. Accepted
+        tokens that the text has no room for are unknown, too.
+        """
+        events, told = list(notes), min(accepted, len(self.tokens) - self.written)
+        for _ in range(told):
             events += self.token("draft")
             events.append(Verdict(self.tip, "accepted"))
         above = self.tip
-        for place in range(drafted - accepted):
+        for place in range(told, drafted):
             node = self.next_node()
             events.append(Propose(node, above, self.id_of(UNKNOWN.encode(), 0), None, UNTOLD))
-            events.append(Verdict(node, "never reached" if place else "rejected"))
+            fate = "accepted" if place < accepted else "rejected" if place == accepted else "never reached"
+            events.append(Verdict(node, fate))
             above = node
         if self.written < len(self.tokens):
             events += self.token("target")

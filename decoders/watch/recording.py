@@ -10,6 +10,7 @@ from typing import Any
 
 from decoders.engine.tree import Tree
 from decoders.recorder import Recorder
+from decoders.trace.endings import END_OF_TEXT, MAX_NEW_TOKENS
 from decoders.trace.events import Commit, Forward, Step
 from decoders.trace.trace import Trace
 from decoders.watch.clock import Clock
@@ -69,7 +70,7 @@ class Recording(Recorder):
 
     def _reason(self) -> str:
         if self.tree.tokens[self.tip] in self.eos:
-            return "The model wrote its end-of-text token."
+            return END_OF_TEXT
         if self.written >= self.budget:
-            return f"Reached max_new_tokens = {self.budget}."
+            return MAX_NEW_TOKENS.format(self.budget)
         return "A stopping criterion of generate ended the text."

@@ -40,7 +40,11 @@ def options_of(commands: argparse._SubParsersAction) -> None:
     command.add_argument("--json", action="store_true", help="print one JSON object")
     command.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help="per prompt")
     command.add_argument(
-        "--num-assistant-tokens", type=int, default=4, metavar="K", help="drafted tokens per round"
+        "--num-assistant-tokens",
+        type=int,
+        metavar="K",
+        help="every drafter drafts a chain of K tokens per round, as vLLM runs heads (default: each drafter "
+        "drafts in its own way, such as the tree of its paper)",
     )
     command.add_argument("--temperature", type=float, default=0.0, metavar="T")
     command.add_argument("--seed", type=int, default=0, metavar="S")
@@ -54,6 +58,8 @@ def command(options: argparse.Namespace) -> None:
         raise Refusal(f"a report compares at most {DRAFTS} drafters, not {len(names)}.")
     if options.out is not None and options.out.suffix not in (".html", ".htm"):
         raise Refusal(f"--out writes a page; {options.out.name} does not end in .html.")
+    if options.num_assistant_tokens is not None and options.num_assistant_tokens < 1:
+        raise Refusal(f"--num-assistant-tokens must be at least 1, not {options.num_assistant_tokens}.")
     if not 0.0 <= options.temperature <= 100.0:
         raise Refusal(f"--temperature must be from 0 to 100, not {options.temperature:g}.")
 
@@ -79,7 +85,9 @@ def command(options: argparse.Namespace) -> None:
 def command_line(options: argparse.Namespace, names: list[str]) -> str:
     """The command that makes the same page again."""
     drafts = " ".join(f"--draft {name}" for name in names)
-    how = f"--max-new-tokens {options.max_new_tokens} --num-assistant-tokens {options.num_assistant_tokens}"
+    count = options.num_assistant_tokens
+    how = f"--max-new-tokens {options.max_new_tokens}"
+    how += f" --num-assistant-tokens {count}" if count is not None else ""
     drawn = f" --temperature {options.temperature:g} --seed {options.seed}" if options.temperature else ""
     file = options.prompts.name
     return f"python -m explorer acceptance --target {options.target} {drafts} --prompts {file} {how}{drawn}"

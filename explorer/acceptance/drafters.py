@@ -11,6 +11,20 @@ from decoders.models.loading import load
 from decoders.refusal import Refusal
 
 WITH_MODEL = "speculative"  # how a draft model drafts: a chain of fixed length
+# Parameter -> its value for a chain of K drafted tokens; the first that a strategy has is set.
+LENGTHS = {
+    "num_assistant_tokens": lambda count: count,
+    "prompt_lookup_num_tokens": lambda count: count,
+    "num_lookahead_tokens": lambda count: (
+        count - 1
+    ),  # of PaSS, whose chain begins with a token of the target's
+    "depth": lambda count: count,  # of a head that drafts the tree "chain"
+    "widths": lambda count: [1] * count,
+}
+NO_CHAIN = (
+    "{} drafts in a shape of its own and no chain of {} tokens; leave --num-assistant-tokens out (in the "
+    "page: Drafted 0), and every drafter drafts in its own way."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +49,7 @@ def drafter(name: str, target: Any, device: str = "auto") -> Drafter:
         if known.family != "speculative" or known.needs != ("target",):
             raise Refusal(f"{known.title} drafts nothing by itself; name a draft model or another strategy.")
         heads = getattr(target, "heads", {})
-        return Drafter(name, name, {"target": target}, heads.get(name))
+        return Drafter(name, name, {"target": target}, heads.get(getattr(known.suits, "head", name)))
     draft = load(name, device)
     if draft.token_key != target.token_key:
         raise Refusal(
@@ -43,3 +57,20 @@ def drafter(name: str, target: Any, device: str = "auto") -> Drafter:
             "be compared; name a draft with the same tokenizer."
         )
     return Drafter(name, WITH_MODEL, {"target": target, "draft": draft}, draft)
+
+
+def chain_of(strategy: str, count: int) -> dict[str, Any]:
+    """The parameters with which a strategy drafts chains of `count` tokens, as vLLM does for every head.
+
+    Raises ValueError with one sentence if it cannot.
+    """
+    known = registry.get(strategy)
+    declared = {one.name: one for one in known.parameters}
+    has_tree = "tree" in declared and "chain" in declared["tree"].choices
+    name = next((n for n in LENGTHS if n in declared and (n != "depth" or has_tree)), None)
+    if name is None:
+        raise Refusal(NO_CHAIN.format(known.title, count))
+    most = declared[name].high
+    if name != "widths" and count > most:
+        raise Refusal(f"{known.title} drafts chains of at most {most} tokens, not {count}; ask for fewer.")
+    return {name: LENGTHS[name](count)} | ({"tree": "chain"} if has_tree else {})

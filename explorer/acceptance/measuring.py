@@ -11,7 +11,7 @@ from decoders.lane import Lane, Limits
 from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from explorer.acceptance.along_text import guesses_along, target_along
-from explorer.acceptance.drafters import Drafter
+from explorer.acceptance.drafters import Drafter, chain_of
 from explorer.acceptance.prompts import Prompt
 from explorer.experiments import progress
 from explorer.runs.lane_factory import CALLBACKS
@@ -21,12 +21,13 @@ from visualizers.scene.marks import visible
 
 @dataclass(frozen=True)
 class Settings:
-    """How every prompt is decoded. Above temperature 0 every drafter samples a text of its own, and drafters
-    are compared position by position on a text that the target sampled.
+    """How every prompt is decoded. `num_assistant_tokens`: every drafter drafts chains of so many tokens;
+    None: each drafts in its own way. Above temperature 0 every drafter samples a text of its own, and
+    drafters are compared position by position on a text that the target sampled.
     """
 
     max_new_tokens: int = 64
-    num_assistant_tokens: int = 4
+    num_assistant_tokens: int | None = None
     temperature: float = 0.0
     seed: int = 0
 
@@ -62,10 +63,11 @@ def in_pieces(
     """`report` in pieces: after every step of a lane yields the number of texts decoded so far, and finally
     the report.
     """
+    shapes = [shape_of(one.strategy, settings) for one in drafters]  # refuses before anything is decoded
     texts, written, done = [], [], 0
     plain = "sample" if settings.temperature else "greedy"
     for number, prompt in enumerate(prompts, 1):
-        trace = yield from decoded(plain, {"target": target}, prompt, settings, number, done)
+        trace = yield from decoded(plain, {"target": target}, prompt, settings, {}, number, done)
         ids = [*trace.prompt, *trace.output()]
         wrote = target_along(target, ids, len(trace.prompt), settings.temperature)
         tokens = [visible(target.bytes_of(token)) for token in trace.output()]
@@ -74,10 +76,10 @@ def in_pieces(
         done += 1
         yield done
     made = []
-    for one in drafters:
+    for one, shape in zip(drafters, shapes, strict=True):
         traces, guesses = [], []
         for (number, prompt), (ids, start) in zip(enumerate(prompts, 1), written, strict=True):
-            trace = yield from decoded(one.strategy, one.models, prompt, settings, number, done)
+            trace = yield from decoded(one.strategy, one.models, prompt, settings, shape, number, done)
             traces.append(trace)
             if one.guesser is not None:
                 # The target runs again: the distributions of all texts together would take too much memory.
@@ -89,18 +91,22 @@ def in_pieces(
     yield acceptance_report(target.name, settings.temperature, texts, made)
 
 
-def decoded(
-    strategy: str, models: dict, prompt: Prompt, settings: Settings, number: int, done: int
-) -> Generator[int, None, Trace]:
-    """Decodes one prompt and returns its trace; yields `done` after every step. Raises ValueError with one
-    sentence that names the prompt by its number.
+def shape_of(strategy: str, settings: Settings) -> dict[str, Any]:
+    """The parameters that make a strategy draft what the settings ask for. Raises ValueError with one
+    sentence if it cannot.
     """
-    declared, count = {p.name: p for p in registry.get(strategy).parameters}, settings.num_assistant_tokens
-    wanted = {"temperature": settings.temperature, "num_assistant_tokens": count}
-    if "tree" in declared and declared["tree"].default == "chain":
-        # A head drafts chains of the same length as a draft model.
-        wanted["depth"] = min(count, declared["depth"].high)
-    parameters = {name: value for name, value in wanted.items() if name in declared}
+    count = settings.num_assistant_tokens
+    return {} if count is None else chain_of(strategy, count)
+
+
+def decoded(
+    strategy: str, models: dict, prompt: Prompt, settings: Settings, shape: dict, number: int, done: int
+) -> Generator[int, None, Trace]:
+    """Decodes one prompt and returns its trace; yields `done` after every step. `shape`: see `shape_of`.
+    Raises ValueError with one sentence that names the prompt by its number.
+    """
+    declared = {p.name for p in registry.get(strategy).parameters}
+    parameters = shape | ({"temperature": settings.temperature} if "temperature" in declared else {})
     limits = Limits(max_new_tokens=settings.max_new_tokens)
     try:
         ids = models["target"].encode(prompt.text)

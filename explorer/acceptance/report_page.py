@@ -11,6 +11,7 @@ from explorer.export.replay_page import hashed
 from explorer.markup import Html, h
 from visualizers.analysis.acceptance_report import worst_first
 from visualizers.analysis.first_rejections import SPLITS
+from visualizers.analysis.speculation_report import NAMES
 
 FIGURES = ("why_rounds_ended", "by_position", "by_prompt", "by_entropy", "by_depth", "both_sides")
 STYLE = page_files.ASSETS / "web" / "acceptance"
@@ -105,12 +106,20 @@ def metrics_table(report: dict) -> Html:
     if not drafts:
         return h("p", "", "Nothing was drafted.")
     head = header(["vLLM's metric", *(draft["name"] for draft in drafts), "formula"])
-    rows = []
-    for at, metric in enumerate(drafts[0]["metrics"]):
-        cells = [h("td", "number", number(draft["metrics"][at]["value"])) for draft in drafts]
+    shapes = [h("td", "", draft["shape"]) for draft in drafts]
+    rows = [h("tr", "", h("th", "", "shape of the draft"), *shapes, h("td", "soft", "measured"))]
+    for metric, values in by_metric(drafts):
+        cells = [h("td", "number", number(value)) for value in values]
         words = f"{metric['words']}: {metric['formula']}"
         rows.append(h("tr", "", h("th", "", h("code", "", metric["name"])), *cells, h("td", "soft", words)))
     return h("div", "wide", h("table", "", head, *rows))
+
+
+def by_metric(drafts: list[dict]) -> list[tuple[dict, list]]:
+    """Each metric that one of the drafts has, and its values for all of them; None where one lacks it."""
+    found = [{one["name"]: one for one in draft["metrics"]} for draft in drafts]
+    known = {name: own[name] for own in found for name in own}
+    return [(known[n], [own.get(n, {}).get("value") for own in found]) for n in NAMES if n in known]
 
 
 def header(words: list[str]) -> Html:

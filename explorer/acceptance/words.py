@@ -6,6 +6,7 @@ def summary(report: dict) -> str:
     lines = []
     for draft in report["drafts"]:
         lines.append(f"{draft['name']} for {report['target']}, {len(report['prompts'])} prompts")
+        lines += [f"  {'shape of the draft':28} {draft['shape']}"] if draft["shape"] else []
         lines += [
             f"  {one['name']:28} {shown(one['value'])}" for one in draft["metrics"] if one["formula"]
         ] or ["  nothing was drafted"]

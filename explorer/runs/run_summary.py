@@ -21,7 +21,7 @@ def summary(trace: Trace) -> dict:
         "output_tokens": trace.output(),
         "text": trace.text(),
         "totals": trace.costs.totals(),
-        "metrics": trace.costs.metrics(),
+        "metrics": trace.costs.metrics(trace.ended),
         "badge": trace.promise,
         "ended": trace.ended,
         "sequences": sequences(trace),

@@ -16,6 +16,7 @@ import torch
 from decoders import registry
 from decoders.chooser import Random
 from decoders.models.served_model import ServedModel
+from decoders.speculative import draft_verify_loop
 from decoders.trace import trace
 from decoders.trace.events import Commit, Distribution, Forward, Note, Propose, Verdict
 from tests.helpers import tiny_models
@@ -58,12 +59,26 @@ def prompt(request):
 
 @pytest.fixture(scope="module")
 def ran(name, models):
-    """ran(prompt, new_tokens=NEW_TOKENS, seed=0): the trace of a run, decoded once for all laws."""
+    """ran(prompt, new_tokens=NEW_TOKENS, seed=0): the trace of a run, decoded once for all laws;
+    ran.offered[id of the trace]: how many drafted tokens its verifiers were given, round by round.
+    """
 
     @functools.cache
     def get(prompt, new_tokens=NEW_TOKENS, seed=0):
-        return start(name, models, prompt, new_tokens, seed).run()
+        counts, record = [], draft_verify_loop.record_verdicts
 
+        def counting(lane, draft, *rest):
+            if draft.nodes and getattr(lane, "leads", True):  # of a batch, its first text is the lane's own
+                counts.append(len(draft.nodes))
+            return record(lane, draft, *rest)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(draft_verify_loop, "record_verdicts", counting)
+            found = start(name, models, prompt, new_tokens, seed).run()
+        get.offered[id(found)] = counts
+        return found
+
+    get.offered = {}
     return get
 
 
@@ -139,11 +154,19 @@ def test_costs_add_up(found):
         "draft_forwards",
         "draft_tokens",
         "new_tokens",
-        "proposed",
+        "draft_token_candidates",
     ):
         assert sum(t[key] for t in by_step) == pytest.approx(totals[key])
     for role in ("target", "draft"):  # one model after the other, or both at the same time
         assert sum(f.seconds for f in forwards if f.model == role) <= totals["seconds"]
+
+
+@every_case
+def test_drafted_tokens_are_those_that_the_verifier_was_given(ran, found):
+    offered = ran.offered[id(found)]
+    if offered:  # some strategies verify in a loop of their own
+        assert found.costs.per_step_drafted == offered
+    assert found.costs.proposed <= found.costs.draft_token_candidates
 
 
 @every_case

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from decoders.trace.events import Commit, Verdict
+from decoders.trace.number_format import many as counted_in
 from decoders.trace.trace import Trace
 from visualizers.analysis.calibration import wilson
 from visualizers.analysis.drafted_tokens import ENTROPIES, EXAMPLES, end_of, quoted
@@ -97,7 +98,8 @@ def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
     """The results of one drafter over all prompts.
 
     name
-    metrics     vLLM's, over all rounds: [{name, words, formula, value}]
+    shape       what it drafted, in words: see `shape`
+    metrics     vLLM's and ours, over all rounds: [{name, words, formula, value}], see `speculation_report`
     splits      number of rejections by cause, see `first_rejections.SPLITS`
     depths      acceptance by depth, see `speculation_report.depths`
     entropies   acceptance by the target's entropy: [{low, high, tested, accepted, share}]
@@ -117,10 +119,11 @@ def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
         alone = Alone(guesses.right, guesses.known, guesses.sees_path) if guesses else None
         here = [one | {"prompt": at} for one in first_rejections(trace, alone=alone)]
         rejections += here
-        by_prompt.append(of_prompt(facts.rounds, here) | {"marks": marks(trace)})
+        by_prompt.append(of_prompt(facts, here) | {"marks": marks(trace)})
     return {
         "name": draft.name,
-        "metrics": metrics(rounds) if rounds else [],
+        "shape": shape(rounds),
+        "metrics": metrics(folded) if rounds else [],
         "splits": counted(rejections),
         "depths": depths(rounds) if rounds else [],
         "entropies": by_entropy(folded),
@@ -133,12 +136,23 @@ def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
     }
 
 
+def shape(rounds: list[Round]) -> str | None:
+    """The shape of the drafts in these rounds, in words, measured; None if nothing was drafted."""
+    if not rounds:
+        return None
+    parents = [[drafted.parent for drafted in made.drafted] for made in rounds]
+    many, levels = max(map(len, parents)), max(one.depth for made in rounds for one in made.drafted)
+    if any(len(set(own)) < len(own) for own in parents):
+        return f"trees of up to {counted_in(many, 'token')} on up to {counted_in(levels, 'level')}"
+    return f"chains of up to {counted_in(many, 'token')}"
+
+
 REJECTION = ("prompt", "place", "round", "depth", "context", "token", "instead", "p", "q", "entropy", "split")
 
 
-def of_prompt(rounds: list[Round], rejections: list[dict]) -> dict:
+def of_prompt(facts: LaneFacts, rejections: list[dict]) -> dict:
     """vLLM's metrics of one prompt by name, its number of rejections, and their most frequent cause."""
-    values = {one["name"]: one["value"] for one in metrics(rounds)} if rounds else {}
+    values = {one["name"]: one["value"] for one in metrics([facts])} if facts.rounds else {}
     names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
     rates = ("draft_acceptance_rate", "mean_acceptance_length")
     top_split = Counter(one["split"] for one in rejections).most_common(1)

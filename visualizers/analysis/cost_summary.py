@@ -12,13 +12,13 @@ from decoders.trace.endings import WHOLE
 MISSING = "—"
 DEFINITIONS = {
     "steps": "Turns of the strategy's own loop: one per token, beam update or iteration.",
-    "rounds": "Draft-verify rounds: each offers drafted or guessed tokens to one target forward.",
+    "rounds": "Rounds that sent a draft to the target, for one forward of it to verify.",
     "target forwards": "How often the target model ran, the prompt's own pass included; a pass "
     "through a part of its layers counts as that part.",
     "draft forwards": "How often the draft model ran; a dash if the strategy has no draft model.",
     "tokens / target forward": "New tokens divided by target forwards; above 1 beats token by token.",
-    "drafted tokens used": "Accepted divided by drafted tokens, which is not a measure of speed; a dash if "
-    "nothing was drafted.",
+    "drafted tokens used": "Accepted divided by drafted tokens, which are those sent to the target for "
+    "verification; this is not a measure of speed, and a dash if nothing was drafted.",
     "tokens/s": "New tokens divided by the lane's own computing time in seconds.",
     "Σ log p": "Sum of the new tokens' natural log-probabilities under the target, before any processor.",
     "lossy": "Mean total variation distance of tested tokens' distributions from the target's, from 0 to 1.",
@@ -65,7 +65,7 @@ TABLE = {
         "Whether the text ended where its constraint lets it end; no if it was cut off. A dash without a "
         "constraint, and before the lane has ended.",
     ),
-    "proposed": ("measured", "Tokens that were drafted."),
+    "proposed": ("measured", "Drafted tokens: those that were sent to the target for verification."),
     "accepted": ("measured", "Drafted tokens that were accepted."),
     **{name: ("derived", f"{METRICS[name][0].upper()}{METRICS[name][1:]}.") for name in METRICS},
     "KV slots": ("measured", DEFINITIONS["KV slots"]),
@@ -97,7 +97,7 @@ def table_row(costs: Costs, ended: str | None = None) -> list[dict]:
         "proposed": costs.proposed if drafts else None,
         "accepted": costs.accepted if drafts else None,
         **dict.fromkeys(METRICS),
-        **(costs.metrics() if drafts else {}),
+        **costs.metrics(ended),
         "KV slots": costs.slots,
     }
     cells = []
@@ -118,7 +118,7 @@ def strip(costs: Costs) -> list[dict]:
     gain = tokens / costs.target_forwards if costs.target_forwards else None
     entries = [
         ("tokens / target forward" + so_far, gain, two),
-        ("rounds" if costs.proposed else "steps", costs.steps, whole),
+        ("rounds", len(costs.rounds), whole) if costs.rounds else ("steps", costs.steps, whole),
         ("target forwards", costs.target_forwards or None, parted),  # an imported lane has none
         ("draft forwards", costs.draft_forwards or None, parted),
         ("drafted tokens used", costs.accepted / costs.proposed if costs.proposed else None, share),
@@ -196,6 +196,7 @@ WRITE = {
     "Σ log kept": signed,
     "valid": lambda value: "yes" if value else "no",
     "mean_acceptance_length": two,
+    "mean_acceptance_length_uncut": two,
     "mean_total_variation": three,
     "draft_acceptance_rate": share,
     "acceptance_histogram": listed,

@@ -1,5 +1,5 @@
 """The drafted tokens of a speculative lane, one row per token: what was tested, what replaced it, and why the
-draft was wrong.
+draft was wrong. Candidates that were not sent to the target are listed apart: they were not drafted.
 
 Folds a trace, live or loaded; knows events, nothing of strategies or pictures. The causes are rules over what
 the trace records, in this order; the first that applies is the cause.
@@ -98,6 +98,20 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
                 rows[-1]["discarded"] = discarded.get(drafted.node, 0)
                 if hidden:
                     rows[-1]["cause"] = HIDDEN
+    return [{name: one[name] for name in COLUMNS} for one in rows]
+
+
+def unsent_tokens(trace: Trace) -> list[dict]:
+    """The candidates that were dropped before the target saw them, as rows of `drafted_tokens` without step
+    and round. Fate: "not sent"; "no verdict" if the lane ended before.
+    """
+    facts = LaneFacts(trace)
+    written = {facts.nodes.parent[token.node]: token.token for token in facts.tokens}
+    rows = [
+        row(facts, [], candidate, written.get(candidate.parent)) | {"round": None, "step": None}
+        for node, candidate in facts.candidates.items()
+        if node in facts.costs.unsent
+    ]
     return [{name: one[name] for name in COLUMNS} for one in rows]
 
 
@@ -232,11 +246,13 @@ def end_of(text: str, size: int) -> str:
 
 
 def drafted_csv(trace: Trace) -> str:
-    """All drafted tokens of a lane as CSV, one row per token; empty cells where something is not known."""
+    """All drafted tokens of a lane as CSV, one row per token, and after them the candidates that were not
+    sent to the target; empty cells where something is not known.
+    """
     file = io.StringIO()
     writer = csv.DictWriter(file, COLUMNS)
     writer.writeheader()
-    for one in drafted_tokens(trace):
+    for one in (*drafted_tokens(trace), *unsent_tokens(trace)):
         writer.writerow({name: cell(value) for name, value in one.items()})
     return file.getvalue()
 

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from decoders.trace.costs import Costs
-from decoders.trace.events import Verdict
+from decoders.trace.events import Propose, Verdict
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.trace import Trace
 from visualizers.analysis.token_classes import CLASSES, token_class
@@ -40,18 +40,18 @@ class Token:
         return next((logprob for t, logprob in self.top if t == token), None)
 
 
-OPEN, PRUNED = "no verdict", "pruned"
+OPEN, UNSENT, CUT = "no verdict", "not sent", "cut"
 ACCEPTED, REJECTED = "accepted", "rejected"
 BEHIND, BESIDE = "after a rejection", "beside an accepted one"  # the two reasons for never being reached
 
 
 @dataclass
 class Drafted:
-    """A drafted token: its depth in its round (1: right after the text), its rank among its siblings (1: the
-    first that is tried), its class, and its fate, one of the names above. `probability`: what the drafter
-    gave it; `predicted`: its probability of acceptance by the method's predictor, if there is one; `path`:
-    the product of the probabilities from its round's first token down to it; `verdict`: the last one that the
-    trace has of it.
+    """A candidate of a drafter; once it was sent to the target, a drafted token. `depth`: in its round (1:
+    right after the text); `rank`: among its siblings (1: the first that is tried); `name`: its class; `fate`:
+    one of the names above; `probability`: what the drafter gave it; `predicted`: its probability of
+    acceptance by the method's predictor, if there is one; `path`, once it was sent: the product of the
+    probabilities from its round's first token down to it; `verdict`: the last one that the trace has of it.
     """
 
     depth: int
@@ -74,8 +74,8 @@ class Drafted:
 
 @dataclass
 class Round:
-    """One step that drafted, counted from 1: what it drafted, which of that was tested, in order, and the
-    status of the target's own token, "resampled" or "bonus" (None: there is none).
+    """One step that sent a draft to the target, counted from 1: what it sent, which of that was tested, in
+    order, and the status of the target's own token, "resampled" or "bonus" (None: there is none).
     """
 
     step: int
@@ -91,11 +91,11 @@ class LaneFacts:
         self.trace = trace
         self.costs = Costs()
         self.tokens: list[Token] = []
-        self.rounds: list[Round] = []  # of the steps that drafted
+        self.rounds: list[Round] = []  # of the steps that sent a draft to the target
+        self.candidates: dict[int, Drafted] = {}  # by node: all that drafters wrote
         self.given = 0  # tokens that the lane began with and did not decode
         self.nodes = NodeIndex(trace.prompt)
         self._offers: dict[int, object] = {}  # node -> the target's Distribution after it
-        self._drafts: dict[int, Drafted] = {}  # by node
         self._forced: set[int] = set()
         self._best = 0  # length of the text up to the best candidate
         self.totals = [self._total()]  # before the first step, and after each
@@ -106,6 +106,11 @@ class LaneFacts:
     def ended(self) -> str | None:
         """Why the lane ended, if all its steps are counted."""
         return self.trace.ended if len(self.totals) == 1 + len(self.trace.steps) else None
+
+    @property
+    def whole_rounds(self) -> list:
+        """The rounds that the end of the lane did not cut short: see `Costs.whole_rounds`."""
+        return self.costs.whole_rounds(self.ended)
 
     def kind(self, token: int | None) -> str | None:
         """The class of a token; None for None."""
@@ -129,21 +134,28 @@ class LaneFacts:
 
     def _read(self, step) -> None:
         made, commits = Round(step.index + 1, [], []), []
-        self.costs.add(step)
+        drafted_round = self.costs.add(step)
+        born = step.of(Propose)
+        for event in born:
+            self.nodes.add(event)
+            self.given += event.given
+        self.candidates |= {event.node: self._candidate(event) for event in born if self._drafts(event.node)}
+        if drafted_round is not None:
+            made.drafted = self._sent(drafted_round.nodes)
         for event in step.events:
             match type(event).__name__:
-                case "Propose":
-                    self._propose(event, made)
                 case "Distribution" if event.view == "target" and event.level is None:
                     self._offers[event.node] = event
                 case "Verdict" if event.status == "forced":
                     self._forced.add(event.node)
                 case "Verdict" if event.status in ("resampled", "bonus"):
                     made.own = event.status
-                case "Verdict" if event.node in self._drafts:
-                    self._judge(self._drafts[event.node], event, made)
-                case "Score" if "acceptance" in event.parts and event.node in self._drafts:
-                    self._drafts[event.node].predicted = event.parts["acceptance"]
+                case "Verdict" if event.status == "merged":
+                    self.candidates.pop(event.node, None)  # another node stands for it
+                case "Verdict" if event.node in self.candidates:
+                    self._judge(self.candidates[event.node], event, made)
+                case "Score" if "acceptance" in event.parts and event.node in self.candidates:
+                    self.candidates[event.node].predicted = event.parts["acceptance"]
                 case "Score" if event.rank == 1:
                     self._best = self.nodes.position.get(event.node, self._best)
                 case "Commit":
@@ -155,33 +167,47 @@ class LaneFacts:
         if self.given and self.given == len(self.tokens):
             self.totals[0] = self.totals[-1]  # given tokens cost nothing: the race begins after them
 
-    def _propose(self, event, made: Round) -> None:
-        self.nodes.add(event)
-        self.given += event.given
-        if event.node not in self.costs.drafted_nodes:
-            return
-        tip = self.tokens[-1].node if self.tokens else None  # may have been drafted itself, a round ago
-        above = self._drafts.get(event.parent) if event.parent != tip else None
+    def _drafts(self, node: int) -> bool:
+        """Whether a node is a candidate, sent or not."""
+        return node in self.costs.unsent or node in self.costs.drafted_nodes
+
+    def _candidate(self, event: Propose) -> Drafted:
         name = token_class(self.trace.vocabulary.get(event.token, b""))
-        depth = above.depth + 1 if above else 1
+        depth = self._depth(event.node)
         drafted = Drafted(depth, event.slot + 1, name, event.parent, event.node, event.token)
         drafted.probability = None if event.logprob is None else math.exp(min(0.0, event.logprob))
-        before = above.path if above else 1.0
-        drafted.path = None if None in (drafted.probability, before) else before * drafted.probability
-        self._drafts[event.node] = drafted
-        made.drafted.append(drafted)
+        return drafted
+
+    def _depth(self, node: int) -> int:
+        """How many tokens after the newest committed one a node stands."""
+        tip = self.tokens[-1].node if self.tokens else -1
+        return self.nodes.position[node] - self.nodes.position.get(tip, 0)
+
+    def _sent(self, nodes: tuple[int, ...]) -> list[Drafted]:
+        """What a round sent to the target, parents first. Some of it may have been written a round before: it
+        stands after the text of now.
+        """
+        here = {node: self.candidates[node] for node in sorted(nodes)}
+        for drafted in here.values():
+            drafted.depth = self._depth(drafted.node)
+            above = here.get(drafted.parent)
+            before = above.path if above else 1.0
+            drafted.path = None if None in (drafted.probability, before) else before * drafted.probability
+        return list(here.values())
 
     def _judge(self, drafted: Drafted, verdict: Verdict, made: Round) -> None:
         """Sets its fate, from the status of its verdict."""
         drafted.verdict, status = verdict, verdict.status
-        if status in (ACCEPTED, REJECTED):
+        if drafted.node not in self.costs.drafted_nodes:
+            drafted.fate = UNSENT
+        elif status in (ACCEPTED, REJECTED):
             drafted.fate = status
             made.tests.append(drafted)
         elif status == "never reached":
-            above = self._drafts.get(drafted.parent) if drafted.depth > 1 else None
+            above = self.candidates.get(drafted.parent) if drafted.depth > 1 else None
             drafted.fate = BESIDE if above is None or above.accepted else BEHIND
-        elif status == PRUNED:
-            drafted.fate = PRUNED
+        elif status == "pruned":
+            drafted.fate = CUT
 
     def _token(self, node: int, logprob: float | None) -> Token:
         token, offer = self.nodes.token[node], self._offers.get(self.nodes.parent[node])

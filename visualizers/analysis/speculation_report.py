@@ -17,9 +17,10 @@ from visualizers.analysis.lane_stats import (
     ACCEPTED,
     BEHIND,
     BESIDE,
+    CUT,
     OPEN,
-    PRUNED,
     REJECTED,
+    UNSENT,
     LaneFacts,
     Round,
     by_class,
@@ -32,19 +33,34 @@ FATES = {
     REJECTED: "tested and rejected",
     BEHIND: "never reached: after a rejected token",
     BESIDE: "never reached: a sibling was accepted first",
-    PRUNED: "removed before the target saw it",
-    OPEN: "no verdict recorded",
+    CUT: "passed its test, but was cut off",
+    UNSENT: "not drafted: dropped before the target saw it",
+    OPEN: "not drafted: not sent to the target so far",
 }
 # Name -> (words, formula), with k the place in the draft, counted from 0.
 NAMES = {
-    "num_drafts": ("rounds that drafted", "counted"),
-    "num_draft_tokens": ("drafted tokens", "counted"),
+    "num_drafts": ("rounds that sent a draft to the target", "counted"),
+    "num_draft_tokens": ("drafted tokens: sent to the target for verification", "counted"),
+    "draft_token_candidates": (
+        "tokens that the drafter wrote, those included that were dropped before the target saw them; not "
+        "among vLLM's metrics",
+        "counted",
+    ),
     "num_accepted_tokens": ("drafted tokens that were accepted", "counted"),
     "draft_acceptance_rate": (
         "share of them that was accepted",
         "num_accepted_tokens / num_draft_tokens",
     ),
     "mean_acceptance_length": ("tokens gained per round", "1 + num_accepted_tokens / num_drafts"),
+    "cut_rounds": (
+        "rounds whose draft reached the limit on new tokens, or inside whose draft the text ended; vLLM "
+        "drafts and accepts past the end",
+        "counted",
+    ),
+    "mean_acceptance_length_uncut": (
+        "the same without the cut rounds, to be compared with vLLM's",
+        "1 + accepted / rounds, of rounds that were not cut",
+    ),
     "num_accepted_tokens_per_pos": ("rounds that accepted their token k", "counted, from k = 0 on"),
     "acceptance_rate_per_pos": (
         "share of rounds that accepted their token k",
@@ -68,17 +84,17 @@ def microscope(trace: Trace, count: int | None = None) -> dict:
     histogram   rounds by number of accepted tokens, from 0 on
     expected    see `expected`
     reliability [{short, name, error, bins}]: see `reliability`; empty if nothing predicted acceptance
-    fates       [{fate, says, count, share}] of all drafted tokens
+    fates       [{fate, says, count, share}] of all candidates, drafted or not
     drafting    {draft, target}: seconds of their forwards, measured
     """
     facts = LaneFacts(trace, count)
     rounds = facts.rounds
-    report = {"title": trace.title, "sentence": sentence(rounds), "metrics": []}
+    report = {"title": trace.title, "sentence": sentence(facts), "metrics": []}
     if not rounds:
         return report
     rows = drafted_tokens(trace, count)
     return report | {
-        "metrics": metrics(rounds),
+        "metrics": metrics([facts]),
         "depths": depths(rounds),
         "ranks": ranks(rounds),
         "classes": [] if untold(trace) else classes(rounds, rows),
@@ -87,7 +103,7 @@ def microscope(trace: Trace, count: int | None = None) -> dict:
         "histogram": histogram(rounds),
         "expected": expected(rounds),
         "reliability": [] if untold(trace) else reliability(rounds),
-        "fates": fates(rounds),
+        "fates": fates(facts),
         "drafting": drafting(trace, count),
     }
 
@@ -105,31 +121,43 @@ def accepted(made: Round) -> int:
     return sum(drafted.accepted for drafted in made.drafted)
 
 
-def sentence(rounds: list[Round]) -> str:
+def sentence(facts: LaneFacts) -> str:
     """What was drafted, and what came of it."""
-    drafted = sum(len(made.drafted) for made in rounds)
-    if not drafted:
+    if not facts.rounds:
         return "This lane has drafted nothing so far."
-    passed = sum(accepted(made) for made in rounds)
-    length = 1 + passed / len(rounds)
+    values = {one["name"]: one["value"] for one in metrics([facts])}
+    drafted, passed = values["num_draft_tokens"], values["num_accepted_tokens"]
+    written, cut = values["draft_token_candidates"], values["cut_rounds"]
+    chosen = f" (sent to the target, of {written:,} candidates)" if written > drafted else ""
+    uncut = values.get("mean_acceptance_length_uncut")
+    apart = (
+        f" Without {many(cut, 'round')} that the end of the text cut: {uncut:.2f}." if cut and uncut else ""
+    )
     return (
-        f"{many(len(rounds), 'round')} drafted {many(drafted, 'token')} and {passed} "
+        f"{many(len(facts.rounds), 'round')} drafted {many(drafted, 'token')}{chosen} and {passed} "
         f"{'was' if passed == 1 else 'were'} accepted: "
-        f"{length:.2f} tokens per round, the target's own included."
+        f"{values['mean_acceptance_length']:.2f} tokens per round, the target's own included.{apart}"
     )
 
 
-def metrics(rounds: list[Round]) -> list[dict]:
-    """vLLM's speculative metrics of these rounds, each with its formula."""
+def metrics(folded: list[LaneFacts]) -> list[dict]:
+    """vLLM's speculative metrics over all rounds of these lanes, of which one drafted at least, and what vLLM
+    does not count; each with its formula. A mean that has no rounds is left out.
+    """
+    rounds = [made for facts in folded for made in facts.rounds]
+    whole = [made.accepted for facts in folded for made in facts.whole_rounds]
     drafts, drafted = len(rounds), sum(len(made.drafted) for made in rounds)
     passed = sum(accepted(made) for made in rounds)
     levels = [row["accepted"] for row in depths(rounds)]
     values = {
         "num_drafts": drafts,
         "num_draft_tokens": drafted,
+        "draft_token_candidates": sum(facts.costs.draft_token_candidates for facts in folded),
         "num_accepted_tokens": passed,
         "draft_acceptance_rate": passed / drafted,
         "mean_acceptance_length": 1 + passed / drafts,
+        "cut_rounds": drafts - len(whole),
+        **({"mean_acceptance_length_uncut": 1 + sum(whole) / len(whole)} if whole else {}),
         "num_accepted_tokens_per_pos": levels,
         "acceptance_rate_per_pos": [level / drafts for level in levels],
         "acceptance_histogram": histogram(rounds),
@@ -286,13 +314,13 @@ def by_draft(rounds: list[Round]) -> float | None:
     the target reads, of the draft's probability of their paths, as OPT-Tree (Wang et al. 2024) chooses its
     trees. None where a probability is not known.
     """
-    paths = [drafted.path for made in rounds for drafted in made.drafted if drafted.fate != PRUNED]
+    paths = [drafted.path for made in rounds for drafted in made.drafted]
     return None if None in paths else 1 + sum(paths) / len(rounds)
 
 
-def fates(rounds: list[Round]) -> list[dict]:
-    """What became of the drafted tokens: the fates that occur."""
-    counts = Counter(drafted.fate for made in rounds for drafted in made.drafted)
+def fates(facts: LaneFacts) -> list[dict]:
+    """What became of the candidates: the fates that occur."""
+    counts = Counter(candidate.fate for candidate in facts.candidates.values())
     total = counts.total()
     return [
         {"fate": fate, "says": says, "count": counts[fate], "share": counts[fate] / total}

@@ -7,7 +7,7 @@ was drafted, a chart says so. Every function raises ValueError with one sentence
 import plotly.graph_objects as go
 
 from visualizers.analysis.cost_summary import share
-from visualizers.analysis.lane_stats import ACCEPTED, BEHIND, BESIDE, OPEN, PRUNED, REJECTED
+from visualizers.analysis.lane_stats import ACCEPTED, BEHIND, BESIDE, CUT, OPEN, REJECTED, UNSENT
 from visualizers.analysis.speculation_report import FATES, RECENT
 from visualizers.figures.charts import (
     across,
@@ -30,7 +30,8 @@ STATES = {
     REJECTED: "rejected",
     BEHIND: "unreached",
     BESIDE: "unreached",
-    PRUNED: "pruned",
+    CUT: "tolerated",
+    UNSENT: "pruned",
     OPEN: "unreached",
 }
 
@@ -168,8 +169,8 @@ def _shares(title: str, names: list[str], rows: list[dict], words: str, look: st
 
 
 def drafted_token_fates(report: dict, look: str = "light") -> go.Figure:
-    """Shares of all drafted tokens by their fate."""
-    title = "What became of the drafted tokens"
+    """Shares of all that the drafter wrote by what became of it, sent to the target or not."""
+    title = "What became of the drafter's tokens"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     rows, colours = report["fates"], theme(look)
@@ -178,8 +179,8 @@ def drafted_token_fates(report: dict, look: str = "light") -> go.Figure:
     largest = max(one["share"] for one in rows)
     made = chart(
         title,
-        "share of all drafted tokens, measured",
-        f"Of {counted(total, 'drafted token')}, {'; '.join(lines)}.",
+        "share of all that the drafter wrote, measured",
+        f"Of {counted(total, 'token')} that the drafter wrote, {'; '.join(lines)}.",
         look,
         {"range": [0, 1.3 * largest]},
         upwards(),

@@ -7,6 +7,7 @@ from itertools import takewhile
 
 import networkx as nx
 
+from decoders.trace.costs import Costs
 from decoders.trace.events import Commit, Distribution, Propose, Score, Step, Verdict
 from decoders.trace.trace import Trace
 from visualizers.scene.marks import Header
@@ -71,14 +72,15 @@ def _set(values: dict) -> dict:
 
 
 def drafts(trace: Trace, steps: int | None = None) -> nx.DiGraph:
-    """The part of the token tree that was drafted, with the tokens that drafts start from. Drafted nodes have
-    the `round` (0: the first) in which they were drafted.
+    """The part of the token tree that drafters wrote, with the tokens that drafts start from. Drafted nodes,
+    those that were sent to the target, have the `round` (0: the first) that verified them.
     """
-    tree = token_tree(trace, steps)
-    drafted = [n for n, known in tree.nodes(data=True) if is_draft(known)]
-    rounds = {step: number for number, step in enumerate(sorted({tree.nodes[n]["step"] for n in drafted}))}
-    for node in drafted:
-        tree.nodes[node]["round"] = rounds[tree.nodes[node]["step"]]
+    tree, costs = token_tree(trace, steps), Costs()
+    for step in trace.steps[:steps]:
+        costs.add(step)
+    for number, made in enumerate(costs.rounds):
+        tree.add_nodes_from(made.nodes, round=number)
+    drafted = [n for n, known in tree.nodes(data=True) if "round" in known or is_draft(known)]
     roots = {parent for node in drafted for parent in tree.predecessors(node)}
     return _part(tree, "drafts", {*drafted, *roots})
 

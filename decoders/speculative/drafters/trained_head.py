@@ -185,7 +185,9 @@ def reads_states(parameters: dict) -> dict[str, set[Capability]]:
 
 
 def needs_head(kind: str, title: str) -> Callable[[dict, Any], str | None]:
-    """The `suits` of a strategy whose drafter is the target's module `kind`, which people call `title`."""
+    """The `suits` of a strategy whose drafter is the target's module `kind`, which people call `title`. Its
+    attribute `head` is that kind: strategies may share a head, as EAGLE and EAGLE-2 do.
+    """
 
     def suits(parameters: dict, target: Any) -> str | None:
         if named(kind)(target) is not None:
@@ -195,4 +197,5 @@ def needs_head(kind: str, title: str) -> Callable[[dict, Any], str | None]:
             "name their folder with --heads."
         )
 
+    suits.head = kind
     return suits

@@ -72,7 +72,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
             other = gr.Dropdown([NONE, *names], value=NONE, label="Second drafter")
             with gr.Row():
                 tokens = gr.Slider(8, 96, 32, step=8, label="New tokens", min_width=140)
-                drafted = gr.Slider(1, 16, 4, step=1, label="Drafted", min_width=140)
+                drafted = gr.Slider(0, 16, 4, step=1, label="Drafted (0: own shape)", min_width=140)
                 temperature = gr.Slider(0, 2, 0, step=0.1, label="Temperature of the report", min_width=140)
             with gr.Row():
                 start = gr.Button("Measure acceptance", variant="primary", size="md", min_width=160)
@@ -211,9 +211,9 @@ def settings_of(tokens: float | None, drafted: float | None, temperature: float 
 
     if tokens is None or drafted is None or temperature is None:
         raise Refusal("Enter the number of new tokens, the number of drafted tokens, and a temperature.")
-    if not (1 <= tokens <= 96 and 1 <= drafted <= 16 and 0 <= temperature <= 2):
+    if not (1 <= tokens <= 96 and 0 <= drafted <= 16 and 0 <= temperature <= 2):
         raise Refusal("At most 96 tokens per prompt, 16 drafted per round, and a temperature of 2.")
-    return Settings(int(tokens), int(drafted), float(temperature))
+    return Settings(int(tokens), int(drafted) or None, float(temperature))
 
 
 def begin(
@@ -267,10 +267,12 @@ def file_text(name: str, data: bytes) -> str:
 def command_line(target: str, names: list[str], how: Any) -> str:
     """The command that makes the same report."""
     drafts = " ".join(f"--draft {shlex.quote(name)}" for name in names)
+    count = how.num_assistant_tokens
+    chain = f" --num-assistant-tokens {count}" if count is not None else ""
     drawn = f" --temperature {how.temperature:g}" if how.temperature else ""
     return (
         f"python -m explorer acceptance --target {shlex.quote(target)} {drafts} --prompts FILE "
-        f"--max-new-tokens {how.max_new_tokens} --num-assistant-tokens {how.num_assistant_tokens}{drawn}"
+        f"--max-new-tokens {how.max_new_tokens}{chain}{drawn}"
     )
 
 
@@ -298,7 +300,8 @@ def sentences(report: dict) -> str:
         named = {one["name"]: one["value"] for one in draft["metrics"]}
         rejections = sum(draft["splits"].values())
         lines.append(
-            f"**{escaped(draft['name'])}**: {named['mean_acceptance_length']:.2f} tokens per round, "
+            f"**{escaped(draft['name'])}**: {draft['shape']}; "
+            f"{named['mean_acceptance_length']:.2f} tokens per round{uncut(named)}, "
             f"{named['draft_acceptance_rate']:.0%} of its drafted tokens accepted, {rejections} rejections."
             if named
             else f"**{escaped(draft['name'])}** drafted nothing."
@@ -308,19 +311,20 @@ def sentences(report: dict) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
+def uncut(named: dict) -> str:
+    """The mean without the rounds that the end of a text cut, if there are both kinds."""
+    mean = named.get("mean_acceptance_length_uncut")
+    return f" ({mean:.2f} without the rounds that the end cut)" if named["cut_rounds"] and mean else ""
+
+
 def metric_table(report: dict) -> dict:
     """The table of vLLM's metrics: one row per metric, one column per drafter."""
-    from explorer.acceptance.report_page import number
+    from explorer.acceptance.report_page import by_metric, number
 
     drafts = [draft for draft in report["drafts"] if draft["metrics"]]
     rows = [
-        [
-            one["name"],
-            *(number(draft["metrics"][at]["value"]) for draft in drafts),
-            one["words"],
-            one["formula"],
-        ]
-        for at, one in enumerate(drafts[0]["metrics"] if drafts else [])
+        [one["name"], *(number(value) for value in values), one["words"], one["formula"]]
+        for one, values in by_metric(drafts)
     ]
     headers = ["Metric", *(draft["name"] for draft in drafts), "What it counts", "Formula"]
     return {"headers": headers, "data": rows}

@@ -24,9 +24,9 @@ WAYS = {
 
 
 def wasted(pair: dict[str, LoadedModel], strategy: str, settings: dict, asked: list[str]) -> dict[str, float]:
-    """Greedily: `thrown away`, the share of the drafted tokens that are discarded; `rounds` per written
-    token; `rolled back`, the share of the rounds in which the target writes its own token after a failed
-    test.
+    """Greedily: `thrown away`, the share of what the draft model wrote that is discarded; `rounds` per
+    written token; `rolled back`, the share of the rounds in which the target writes its own token after a
+    failed test.
     """
     totals, failed = [], 0
     for prompt in asked:
@@ -35,10 +35,10 @@ def wasted(pair: dict[str, LoadedModel], strategy: str, settings: dict, asked: l
         trace = lane.run()
         totals.append(trace.costs.totals())
         failed += sum(any(v.status == "resampled" for v in step.of(Verdict)) for step in trace.steps)
-    proposed, accepted, new, steps = (
-        sum(t[name] for t in totals) for name in ("proposed", "accepted", "new_tokens", "steps")
+    written, accepted, new, steps = (
+        sum(t[name] for t in totals) for name in ("draft_token_candidates", "accepted", "new_tokens", "steps")
     )
-    shares = {"thrown away": 1 - accepted / proposed, "rounds": steps / new}
+    shares = {"thrown away": 1 - accepted / written, "rounds": steps / new}
     return {**shares, "rolled back": failed / steps}
 
 

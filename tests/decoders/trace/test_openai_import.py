@@ -65,11 +65,22 @@ def test_rounds_are_those_that_vllm_told():
 def test_a_last_round_that_was_cut_and_tokens_that_no_round_wrote():
     cut = from_response(response(3, [2, 2], [2, 2]))
     assert len(cut.output()) == 3 and len(cut.steps) == 1
+    assert "that no metric counts: 1." in cut.steps[0].of(Note)[-1].text
     early = from_response(response(6, [2], [1]))
     assert len(early.steps) == 5 and len(early.output()) == 6
     assert "4 tokens were written outside" in early.steps[0].of(Note)[-1].text
     summary = from_response(response(2, num_spec_steps=1, acceptance_histogram=[0, 1]))
     assert "rounds are not shown" in summary.steps[0].of(Note)[1].text
+
+
+def test_a_text_that_ends_inside_a_round_keeps_the_counts_of_its_file():
+    trace = from_response(response(5, [3, 4], [2, 3]))
+    assert trace.costs.per_step_drafted == [3, 4] and trace.costs.per_step_accepted == [2, 3]
+    assert len(trace.output()) == 5 and trace.text() == " a bc. d"
+    notes = [note.text for note in trace.steps[0].of(Note)]
+    assert notes[-1].endswith("that the file counts and that are not in its text (□): 1.")
+    assert from_json(trace.to_json()).costs.metrics(trace.ended) == trace.costs.metrics(trace.ended)
+    assert trace.costs.metrics(trace.ended)["cut_rounds"] == 1
 
 
 def test_an_imported_lane_is_a_sound_trace_that_the_page_can_show():

@@ -159,6 +159,7 @@ def test_costs_and_metrics_by_hand():
         lens_forwards=1,
         target_tokens=6,
         draft_tokens=3,
+        draft_token_candidates=4,
         proposed=4,
         accepted=2,
         new_tokens=4,
@@ -174,6 +175,9 @@ def test_costs_and_metrics_by_hand():
         "acceptance_histogram": [1, 0, 1],
         "per_step_drafted": [3, 1],
         "per_step_accepted": [2, 0],
+        "draft_token_candidates": 4,
+        "cut_rounds": 0,
+        "mean_acceptance_length_uncut": 2.0,
     }
 
 

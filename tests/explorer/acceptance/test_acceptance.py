@@ -8,11 +8,13 @@ import torch
 
 from decoders.heads import Eagle, Medusa, Target, take_taps
 from decoders.lane import Lane, Limits
+from decoders.refusal import Refusal
 from explorer.acceptance.along_text import guesses_along, target_along
-from explorer.acceptance.drafters import Drafter, drafter
+from explorer.acceptance.drafters import Drafter, chain_of, drafter
 from explorer.acceptance.measuring import Settings, report
 from explorer.acceptance.prompts import Prompt, read_prompts
 from explorer.acceptance.report_page import FIGURES, report_page
+from explorer.acceptance.words import summary
 from explorer.cli import main
 from tests.helpers import tiny_models
 from visualizers.figures import acceptance as charts
@@ -191,11 +193,48 @@ def test_the_command_prints_json_and_writes_the_page(tmp_path, capsys):
     assert "mean_acceptance_length" in page.read_text()
 
 
-def test_a_heads_chain_is_as_long_as_that_of_a_draft_model(target, draft):
-    """Five tokens per round where the text lets both draft so many."""
-    eagle = Drafter("eagle", "eagle", {"target": target}, None)
-    model = Drafter("other", "speculative", {"target": target, "draft": draft}, draft)
-    settings = Settings(max_new_tokens=20, num_assistant_tokens=5)
-    for one in report(target, [eagle, model], [Prompt("a cat")], settings)["drafts"]:
-        values = {metric["name"]: metric["value"] for metric in one["metrics"]}
-        assert len(values["acceptance_rate_per_pos"]) == 5
+@pytest.mark.parametrize("name", ["eagle", "eagle2", "adaeagle", "medusa", "gumiho"])
+def test_a_chain_of_k_for_any_head_or_a_sentence(target, draft, name):
+    """What vLLM runs: chains of three tokens where the text lets them be so long; then their own shapes."""
+    one = Drafter(name, name, {"target": target}, None)
+    if name == "gumiho":
+        with pytest.raises(
+            Refusal, match="Gumiho drafts in a shape of its own and no chain of 3 tokens; leave"
+        ):
+            report(target, [one], [Prompt("a cat")], Settings(20, num_assistant_tokens=3))
+        return
+    (found,) = report(target, [one], [Prompt("a cat")], Settings(20, num_assistant_tokens=3))["drafts"]
+    values = {metric["name"]: metric["value"] for metric in found["metrics"]}
+    assert found["shape"] == "chains of up to 3 tokens"
+    assert values["num_draft_tokens"] == values["draft_token_candidates"] <= 3 * values["num_drafts"]
+    assert len(values["acceptance_rate_per_pos"]) == 3
+
+
+def test_without_a_length_every_drafter_drafts_in_its_own_shape(target):
+    drafters = [Drafter(name, name, {"target": target}, None) for name in ("eagle2", "prompt_lookup")]
+    made = report(target, drafters, [Prompt("the cat and the cat and the")], Settings(20))
+    shapes = [one["shape"] for one in made["drafts"]]
+    assert shapes[0].startswith("trees of up to 24 tokens on up to ")
+    assert shapes[1].startswith("chains of up to ")
+    assert f"  shape of the draft           {shapes[0]}" in summary(made)
+    (rate, drafted, accepted) = (
+        next(one["value"] for one in made["drafts"][0]["metrics"] if one["name"] == name)
+        for name in ("draft_acceptance_rate", "num_draft_tokens", "num_accepted_tokens")
+    )
+    assert rate == accepted / drafted
+    assert drafted == sum(one["num_draft_tokens"] for one in made["drafts"][0]["prompts"])
+
+
+def test_a_length_that_is_too_large_is_refused(target):
+    with pytest.raises(Refusal, match="EAGLE-2 drafts chains of at most 16 tokens, not 17; ask for fewer"):
+        chain_of("eagle2", 17)
+    with pytest.raises(Refusal, match="leave --num-assistant-tokens out"):
+        chain_of("token_recycling", 4)
+    assert chain_of("pass", 4) == {"num_lookahead_tokens": 3}  # the first of its four is the target's own
+
+
+def test_strategies_that_share_a_head_are_compared_at_the_same_positions(target):
+    pair = [drafter(name, target) for name in ("eagle2", "adaeagle")]
+    assert all(one.guesser is target.heads["eagle"] for one in pair)
+    sides = report(target, pair, [Prompt("a cat")], Settings(8))["sides"]
+    assert sides["names"] == ["eagle2", "adaeagle"] and sides["places"] and sides["difference"] == 0.0

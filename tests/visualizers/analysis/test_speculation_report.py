@@ -83,9 +83,12 @@ def test_vllm_metrics_of_a_chain_with_their_formulas():
     assert values(found) == {
         "num_drafts": 3,
         "num_draft_tokens": 6,
+        "draft_token_candidates": 6,
         "num_accepted_tokens": 3,
         "draft_acceptance_rate": 0.5,
         "mean_acceptance_length": 2.0,
+        "cut_rounds": 0,
+        "mean_acceptance_length_uncut": 2.0,
         "num_accepted_tokens_per_pos": [2, 1],
         "acceptance_rate_per_pos": pytest.approx([2 / 3, 1 / 3]),
         "acceptance_histogram": [1, 1, 1],
@@ -141,17 +144,18 @@ def test_a_tree_by_depth_and_rank_and_the_two_ways_of_not_being_reached():
     assert first["cells"] == [
         {"rank": 1, "tested": 1, "accepted": 0, "share": 0.0},
         {"rank": 2, "tested": 1, "accepted": 1, "share": 1.0},
-        None,
     ]
-    assert second["cells"] == [{"rank": 1, "tested": 1, "accepted": 1, "share": 1.0}, None, None]
+    assert second["cells"] == [{"rank": 1, "tested": 1, "accepted": 1, "share": 1.0}, None]
     assert {f["fate"]: f["count"] for f in found["fates"]} == {
         "accepted": 2,
         "rejected": 1,
         "after a rejection": 1,
         "beside an accepted one": 1,
-        "pruned": 1,
+        "not sent": 1,
     }
     assert values(found)["num_accepted_tokens_per_pos"] == [1, 1] and values(found)["num_drafts"] == 1
+    assert values(found)["num_draft_tokens"] == 5 and values(found)["draft_token_candidates"] == 6
+    assert "drafted 5 tokens (sent to the target, of 6 candidates)" in found["sentence"]
 
 
 def test_only_counted_steps_and_lanes_that_draft_nothing():

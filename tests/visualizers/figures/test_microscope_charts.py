@@ -64,9 +64,9 @@ def test_the_shape_of_the_drafts():
     figure = draft_positions.draft_shape(looked_at(tree()))
     bars = by_state(figure)
     assert list(bars["accepted"].y) == [1, 1] and list(bars["rejected"].y) == [1, None]
-    assert list(bars["unreached"].y) == [None, 3]
+    assert list(bars["unreached"].y) == [None, 2]
     assert read(figure)[2] == (
-        "Depth 2: 4 tokens drafted in 1 round; 1 accepted, 0 rejected, 3 never reached."
+        "Depth 2: 3 tokens drafted in 1 round; 1 accepted, 0 rejected, 2 never reached."
     )
 
 

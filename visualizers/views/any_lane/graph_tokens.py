@@ -9,6 +9,7 @@ stay, with an arrow to the node that they became.
 
 import math
 
+from decoders.trace.costs import Costs
 from decoders.trace.events import Commit, Propose, Verdict
 from visualizers.analysis.distribution_stages import tolerated
 from visualizers.graphs.lattice import merged
@@ -48,8 +49,8 @@ class Tokens:
         self.meets: set[int] = set()  # nodes that others became
         self.tolerated: set[int] = set()
         self.drafted: set[int] = set()
-        self.drafted_on: set[int] = set()  # drafted nodes below which something was drafted
-        self.rounds = self.merges = self.accepted = 0
+        self.costs = Costs()
+        self.merges = 0
         self.shared: set[int] = set()  # tokens that all texts found have in common
         self.dotted: set[int] = set()  # tokens that were ever among them
         self.lattice: dict | None = None  # attributes of the lattice's graph, once a text has ended
@@ -123,19 +124,17 @@ class Tokens:
                     self.opened.setdefault(event.parent, len(self.opened))
                     if is_draft(self.graph.nodes[event.node]):
                         self.drafted.add(event.node)
-                        self.drafted_on.add(event.parent)
                     touched.update({event.parent: None, event.node: None})
                 case Verdict():
                     self.verdicts[event.node] = event
                     touched[event.node] = None
-                    self.accepted += event.status == "accepted" and event.node in self.drafted
                     if event.status == "merged" and event.into in self.graph:
                         self.meets.add(event.into)
                         touched[event.into] = None
                 case Commit():
                     touched.update(dict.fromkeys(event.nodes))
         self.tolerated |= tolerated(step, self.header.parameters)
-        self.rounds += any(event.node in self.drafted for event in step.of(Propose))
+        self.costs.add(step)
         return [node for node in touched if node > self.root]
 
     def _status(self, node: int) -> str:
@@ -306,10 +305,11 @@ class Tokens:
     def _words(self) -> tuple[str, str, str]:
         """Heading: its bold words, the rest, and a short form of the rest."""
         if self.drafted:
-            ways = len(self.drafted) - len(self.drafted & self.drafted_on)
-            lead = f"{many(len(self.drafted), 'token')} drafted in {many(self.rounds, 'round')}"
-            rest = f": {many(ways, 'different continuation')}, {many(self.accepted, 'token')} accepted."
-            return lead, rest, f": {self.accepted:,} accepted."
+            sent, accepted = self.costs.drafted_nodes, self.costs.accepted
+            ways = len(sent) - len(sent & {self.costs.parents[node] for node in sent})
+            lead = f"{many(len(sent), 'token')} drafted in {many(len(self.costs.rounds), 'round')}"
+            rest = f": {many(ways, 'different continuation')}, {many(accepted, 'token')} accepted."
+            return lead, rest, f": {accepted:,} accepted."
         opened = f"{many(len(self.row) - 1, 'token')} in the graph"
         aside = self.graph.number_of_nodes() - self.root - len(self.row)
         never = f"{aside:,} more offered but never opened"

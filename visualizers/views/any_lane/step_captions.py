@@ -6,13 +6,11 @@ would rather read. Knows no strategy by name.
 
 import math
 
-from decoders.trace.costs import UNTESTED
-from decoders.trace.events import FINAL_STATES, GIVEN
+from decoders.trace.costs import Costs, DraftRound
+from decoders.trace.events import FINAL_STATES
 from visualizers.scene.marks import Nodes, many, probability, visible
 
-NOT_DRAFTED = UNTESTED | set(GIVEN)  # sources of nodes that no target tests
 CANVAS = "canvas"  # source of a drafted canvas, which is a node but no token of the text
-SENT = ("accepted", "rejected", "never reached")  # statuses of drafted nodes that the target was given
 SCORES = {"sum_logprob": "Σ log p"}  # names of scores as they are written
 NAMED = 4  # tokens that a sentence names before it counts
 
@@ -23,7 +21,8 @@ class Sentences:
     def __init__(self, nodes: Nodes):
         self.nodes = nodes
         self.offers: dict[int, tuple[list, float]] = {}  # node -> top tokens after it, entropy in nats
-        self.drafted: set[int] = set()  # tokens that were drafted in this step or before
+        self.costs = Costs()
+        self.canvases: set[int] = set()  # nodes that are drafted canvases
         self.masks: set[int] = set()  # positions of a canvas that hold a mask
         self.given = 0  # steps that only hold the tokens with which the lane begins: 0 or 1
         self.final = False  # whether a token is output
@@ -31,27 +30,28 @@ class Sentences:
     def feed(self, step) -> str:
         """One sentence, or two where the strategy left a note of its own."""
         by_type: dict[str, list] = {}
+        made = self.costs.add(step)
         for event in step.events:
             if type(event).__name__ != "Cell" or event.level is None:  # only those of the lane's own text
                 by_type.setdefault(type(event).__name__, []).append(event)
         for event in by_type.get("Distribution", []):
             if event.view == "target" and event.level is None:
                 self.offers[event.node] = (event.top, event.entropy)
-        caption = self.caption(step.index + 1, by_type)
+        caption = self.caption(step.index + 1, by_type, made)
         self.final = self.final or "Commit" in by_type
         return " ".join([caption, *(event.text for event in by_type.get("Note", []))])
 
-    def caption(self, number: int, by_type: dict[str, list]) -> str:
+    def caption(self, number: int, by_type: dict[str, list], made: DraftRound | None) -> str:
         """The step in the words of its kind: an iteration over positions, a round, ranked texts or tokens."""
         born, commits = by_type.get("Propose", []), by_type.get("Commit", [])
         committed = [node for event in commits for node in event.nodes]
         if any(event.given for event in born):
             self.given = 1
             return f"Step {number}: begins with {many(len(committed), 'given token')}."
-        self.drafted.update(drafted(born))
+        self.canvases |= {event.node for event in born if event.source == CANVAS}
         verdicts = {event.node: event for event in by_type.get("Verdict", [])}
-        if any(node in self.drafted and verdicts[node].status in SENT for node in verdicts):
-            return drafting(number - self.given, self.drafted, verdicts, committed, self.nodes)
+        if made is not None and not set(made.nodes) <= self.canvases:
+            return drafting(number - self.given, made, verdicts, committed, self.nodes)
         if cells := by_type.get("Cell"):
             return self.iteration(cells, [event for event in born if event.source == CANVAS], verdicts)
         if any(event.rank == 1 for event in by_type.get("Score", [])):
@@ -137,24 +137,17 @@ class Sentences:
         return "".join(self.nodes.text(n) for n in self.nodes.path(node)[-NAMED:])
 
 
-def drafted(born: list) -> list[int]:
-    """Of a step's Propose events, the nodes that are tokens for the target to test."""
-    return [event.node for event in born if event.source not in NOT_DRAFTED and event.source != CANVAS]
-
-
-def drafting(number: int, drafted: set[int], verdicts: dict, committed: list[int], nodes: Nodes) -> str:
+def drafting(number: int, made: DraftRound, verdicts: dict, committed: list[int], nodes: Nodes) -> str:
     """A round: how many of the tokens that the target was given it accepted, where it stopped, and what came
-    instead. `drafted`: all drafted tokens so far, of which the target may test some in a later round.
+    instead.
     """
-    sent = [v for node, v in verdicts.items() if node in drafted and v.status in SENT]
-    if not sent:
+    if not made.nodes:
         words = listed([quoted(nodes.text(node)) for node in committed], ", ")
         return f"Round {number}: " + (f"{words} written without a draft." if words else "nothing is tested.")
-    accepted = sum(verdict.status == "accepted" for verdict in sent)
-    caption = f"Round {number}: {accepted} of {many(len(sent), 'drafted token')} accepted"
+    caption = f"Round {number}: {made.accepted} of {many(len(made.nodes), 'drafted token')} accepted"
     last = verdicts.get(committed[-1]) if committed else None
     instead = last is not None and last.status == "resampled"
-    rejected = [verdict for verdict in sent if verdict.status == "rejected"]
+    rejected = [verdicts[node] for node in made.nodes if verdicts[node].status == "rejected"]
     # where the round ended: rejected tokens elsewhere had a sibling that was accepted
     end = nodes.parent.get(last.node) if instead else committed[-1] if committed else None
     lost = next((v for v in rejected if end is None or nodes.parent.get(v.node) == end), None)

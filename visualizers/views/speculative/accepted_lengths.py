@@ -1,9 +1,10 @@
 """Accepted lengths: how many drafted tokens each round accepted, one brick per round.
 
-A fold over Propose, Verdict and Commit. Knows no strategy; a step without a draft is not a round.
+A fold over a lane's costs. Knows no strategy; a step that sends no draft to the target is not a round.
 """
 
-from visualizers.scene.marks import Header, Nodes, Op, many, view
+from decoders.trace.costs import Costs
+from visualizers.scene.marks import Header, Op, many, view
 
 NEW = {"state": "accepted", "fill": "filled"}
 MIN_HEIGHT = 6  # rounds for which the scale has room at first
@@ -15,10 +16,9 @@ class AcceptedLengths:
     """x counts the accepted tokens of a round from 0, y its rounds upwards."""
 
     def __init__(self, header: Header):
-        self.nodes = Nodes(header)
+        self.costs = Costs()
         self.longest = max((int(header.parameters.get(name) or 0) for name in DRAFTED), default=0)
         self.heights: dict[int, int] = {}  # accepted tokens -> rounds
-        self.rounds = self.accepted = 0
         self.high = MIN_HEIGHT
         self.newest: str | None = None
 
@@ -46,30 +46,27 @@ class AcceptedLengths:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: the brick of its round."""
-        born, verdicts, _ = self.nodes.read(step)
-        drafted = [event.node for event in born if event.source != "target" and not event.given]
-        if not drafted:
+        made = self.costs.add(step)
+        if made is None:
             return []
-        taken = sum(verdict.status == "accepted" for verdict in verdicts.values())
-        self.rounds += 1
-        self.accepted += taken
+        taken, drafted, rounds = made.accepted, len(made.nodes), len(self.costs.rounds)
         place = self.heights.get(taken, 0)
         self.heights[taken] = place + 1
         ops: list[Op] = [{"id": self.newest, "set": {"fill": "tint"}}] if self.newest else []
-        self.newest = f"b{self.rounds}"
+        self.newest = f"b{rounds}"
         hover = [
-            f"round {self.rounds}: {taken} of {many(len(drafted), 'drafted token')} accepted",
+            f"round {rounds}: {taken} of {many(drafted, 'drafted token')} accepted",
             f"{many(self.heights[taken], 'round')} so far accepted {taken}",
         ]
         where = {"panel": "rounds", "x": taken, "y": place + 0.5, "w": 0.86, "h": 0.9}
-        brick = {**where, **NEW, "text": str(self.rounds), "hover": hover}
+        brick = {**where, **NEW, "text": str(rounds), "hover": hover}
         ops.append({"id": self.newest, "kind": "cell", **brick})
         if place + 1 > self.high:
             self.high = 2 * self.high
             ops.append({"id": "rounds", "set": scale(self.high)})
-        mean = self.accepted / self.rounds
-        long = f"; {mean:.2f} on average over {many(self.rounds, 'round')}"
-        lead = f"round {self.rounds} accepted {taken} of {len(drafted)}"
+        mean = self.costs.accepted / rounds
+        long = f"; {mean:.2f} on average over {many(rounds, 'round')}"
+        lead = f"round {rounds} accepted {taken} of {drafted}"
         ops.append({"id": "heading", "set": {"lead": lead, "heading": long, "short": long}})
         return [*ops, {"front": [taken, 0]}, {"say": f"{lead}{long}."}]
 

@@ -6,14 +6,15 @@ path, so the path and its tested siblings show everything and need no edges. Ser
 propose and verify; knows none by name.
 """
 
+from decoders.trace.costs import Costs, DraftRound
 from visualizers.analysis.distribution_stages import tolerated
 from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, view, whence
 from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
-from visualizers.views.any_lane.step_captions import drafted as tested
 from visualizers.views.any_lane.step_captions import drafting
 
 # heights in rows: path cells, tried siblings, the foot with the rings
 CELL, SIBLING, RINGS = 0.78, 0.72, 0.42
+UNDRAFTED = DraftRound((), 0, 0, False)  # of a step that sent no draft to the target
 MAX_TRIED = 4  # above four tried siblings at one place, three are drawn and the rest counted
 
 
@@ -23,9 +24,8 @@ class DraftTree:
 
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
-        self.rounds = 0
+        self.rounds, self.costs = 0, Costs()
         self.drafted: set[int] = set()  # nodes that were guessed, not decoded by the target
-        self.tested: set[int] = set()  # of these, the tokens for the target to test
         self.tolerated: set[int] = set()  # accepted, though the target would have written another token
         # cells drawn before their verdict: node -> its Propose and its row
         self.waiting: dict[int, tuple] = {}
@@ -75,6 +75,7 @@ class DraftTree:
     def feed(self, step) -> list[Op]:
         """One step is one round: its cells, its row, and the committed text above."""
         born, verdicts, commits = self.nodes.read(step)
+        made = self.costs.add(step) or UNDRAFTED
         self.tolerated |= tolerated(step, self.header.parameters)
         tried = [e.node for e in step.events if type(e).__name__ == "Verdict"]  # in the order of the tests
         if not born and not commits:
@@ -88,7 +89,6 @@ class DraftTree:
         self.start = min(columns)
         drafted = [e for e in born if e.source != "target"]
         self.drafted |= {e.node for e in drafted}
-        self.tested.update(tested(born))
         parents = [e.parent for e in drafted]
         chain = len(set(parents)) == len(parents)
         ops, height = self._cells(born, verdicts, commits, tried, chain)
@@ -110,7 +110,7 @@ class DraftTree:
         self.cells[row["id"]] = {op["node"]: op for op in ops if op["kind"] == "cell"}
         ops += self._late(verdicts)
         self.waiting.update((e.node, (e, row["id"])) for e in drafted if e.node not in verdicts)
-        caption = {"say": drafting(self.rounds, self.tested, verdicts, commits, self.nodes)}
+        caption = {"say": drafting(self.rounds, made, verdicts, commits, self.nodes)}
         return [row, *ops, *self._text(commits, verdicts), {"front": [max(columns), top + height]}, caption]
 
     def _late(self, verdicts) -> list[Op]:
