@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from decoders import files
 from decoders.refusal import Refusal
 from explorer.experiments.pictures import Chart, Line, Picture  # noqa: F401 (Line: for the experiments)
 from explorer.shipped import check_corpus
@@ -218,5 +219,5 @@ def command(options: argparse.Namespace) -> None:
             answer = answered(experiment, models, options.corpus, known, options.schemas)
     if options.store:
         FOLDER.mkdir(exist_ok=True)
-        (FOLDER / f"{experiment.name}.json").write_text(json.dumps(answer, indent=1) + "\n", "utf-8")
+        files.write(FOLDER / f"{experiment.name}.json", json.dumps(answer, indent=1) + "\n")
     print(json.dumps(answer) if options.json else table(answer))
