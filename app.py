@@ -5,10 +5,12 @@ A Hugging Face Space runs this file, too. It knows how the parts are put togethe
 
 import argparse
 import atexit
+import errno
 import gc
 import os
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 
@@ -147,12 +149,33 @@ def use_private_temp_folder() -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a bare SIGTERM would skip atexit
 
 
+def unusable_address(host: str | None, port: int | None) -> str | None:
+    """The sentence that says why the app cannot listen at this address; None if it can."""
+    host = (host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1").strip("[]")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port or 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            if os.name == "posix":  # elsewhere this would let two programs listen at one port
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return f"Port {port} is taken by another program; choose another --port."
+        if error.errno == errno.EACCES:
+            return f"Port {port} is reserved for the system; choose a --port from 1024 on."
+        return f"This machine cannot listen at {host!r}; choose another --host."
+    return None
+
+
 def main(given: list[str] | None = None) -> int:
     """Runs the app until it is interrupted. Returns the exit status."""
     gc.disable()  # imports make many objects that live on; scanning them again and again costs seconds
     from explorer import tidying
 
     options = arguments(given)
+    if problem := unusable_address(options.host, options.port):
+        print(problem, file=sys.stderr)
+        return 2
     use_private_temp_folder()
     demo, launch, loader = make(options)
     loader.start()
@@ -164,11 +187,8 @@ def main(given: list[str] | None = None) -> int:
             prevent_thread_lock=True,
             **launch,
         )
-    except OSError as error:
-        print(
-            f"The app cannot listen at this address ({error}); choose another --port or --host.",
-            file=sys.stderr,
-        )
+    except OSError:  # Gradio tried all ports that it may use
+        print("No port that the app may use is free; choose another --port.", file=sys.stderr)
         return 2
     if shared:
         options.access.allow(shared)

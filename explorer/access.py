@@ -34,6 +34,8 @@ TOKEN, COOKIE = "token", "explorer-token"
 TOKEN_VARIABLE = "EXPLORER_TOKEN"  # the environment variable with which the operator can choose it
 SPACES = "https://huggingface.co"  # shows the app of a Space in a frame
 PORTS = {"http": 80, "https": 443}
+# A host with or without a port. `urlsplit` would take [::1].evil.example for ::1.
+AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s\[\]:@/?#\\]+)(:(?P<port>[0-9]{0,5}))?")
 
 FOREIGN_HOST = (
     "This app does not answer at {}: open the address that it printed, or start it with --allow-origin."
@@ -66,21 +68,19 @@ def authority(address: str) -> str | None:
     """
     try:
         parts = urlsplit(address)
-        host, port = parts.hostname, parts.port
     except ValueError:
         return None
-    if parts.scheme not in PORTS or not host:
+    named = AUTHORITY.fullmatch(parts.netloc)
+    if parts.scheme not in PORTS or named is None:
         return None
-    host = f"[{host}]" if ":" in host else host
-    return host if port in (None, PORTS[parts.scheme]) else f"{host}:{port}"
+    host, port = named["host"].lower(), int(named["port"] or PORTS[parts.scheme])
+    return host if port == PORTS[parts.scheme] else f"{host}:{port}"
 
 
 def hostname(host: str) -> str:
-    """The host name in a Host header, without port and brackets; empty if there is none."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    """The host name in a Host header, without port and brackets; empty if it is malformed."""
+    named = AUTHORITY.fullmatch(host)
+    return named["host"].lower().strip("[]") if named else ""
 
 
 def is_number(name: str) -> bool:

@@ -9,7 +9,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from decoders import registry
+from decoders import files, registry
 from decoders.models import address
 from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
@@ -22,6 +22,7 @@ from explorer.runs.load_pair import load_models
 from explorer.runs.run_summary import before_text, sequences, summary
 from explorer.runs.validation import MAX_LANES
 from explorer.tasks import sandbox
+from explorer.text_file import read_text
 from visualizers.analysis.cost_summary import strip
 
 PAGES = (".html", ".htm")  # suffixes for which --out writes a page; for all others it writes the data
@@ -43,7 +44,9 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()
     except (Refusal, OSError) as error:
-        top.exit(2, f"{top.prog} {options.command}: {error}\n")
+        full = isinstance(error, OSError) and error.errno in files.FULL
+        problem = "the disk is full; free some space, then run this again." if full else error
+        top.exit(2, f"{top.prog} {options.command}: {problem}\n")
 
 
 def list_strategies(options: argparse.Namespace) -> None:
@@ -138,7 +141,7 @@ def requested_lanes(options: argparse.Namespace) -> list[dict]:
 
 def decode(options: argparse.Namespace, lanes: list[dict]) -> tuple[str, list[Trace]]:
     """Decodes every lane to its end. Returns the prompt and the traces. ValueError with one sentence."""
-    prompt = options.prompt if options.prompt is not None else read_prompt(options.prompt_file)
+    prompt = options.prompt if options.prompt is not None else read_text(options.prompt_file)
     if not prompt:
         raise Refusal("the prompt is empty; type at least one character.")
 
@@ -163,11 +166,11 @@ def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace
 
     setup = {**settings(traces), "prompt": prompt, "max_new_tokens": options.max_new_tokens}
     if out.name.endswith(PAGES):
-        out.write_text(replay_html(traces, setup), "utf-8")
+        files.write(out, replay_html(traces, setup))
     elif len(traces) == 1:
         traces[0].save(out)
     else:
-        out.write_bytes(pack(container(traces, setup), compressed=out.suffix == ".gz"))
+        files.write(out, pack(container(traces, setup), compressed=out.suffix == ".gz"))
 
 
 def save_extract(trace: Trace, options: argparse.Namespace) -> None:
@@ -180,7 +183,7 @@ def save_extract(trace: Trace, options: argparse.Namespace) -> None:
             "--figure, --graph and --drafted-tokens write a file; name it with --out, such as beams.html."
         )
     if options.drafted_tokens:
-        options.out.write_text(drafted_csv(trace), "utf-8")
+        files.write(options.out, drafted_csv(trace))
     elif options.figure:
         figures.save(trace.figure(options.figure), options.out)
     else:
@@ -206,14 +209,6 @@ def split_setting(setting: str) -> tuple[str, str]:
     if not equals or not key:
         raise Refusal(f"--set takes KEY=VALUE, not {setting!r}; for example --set num_beams=4.")
     return key.strip(), value.strip()
-
-
-def read_prompt(path: Path) -> str:
-    """Reads a prompt from a file. Raises ValueError with one sentence if it is not UTF-8."""
-    try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise Refusal(f"{path} is not UTF-8 text; save it as UTF-8.") from error
 
 
 def bench(options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ import argparse
 import json
 
 from decoders.refusal import Refusal
+from explorer.text_file import read_text
 
 
 def command(options: argparse.Namespace) -> None:
@@ -20,7 +21,7 @@ def command(options: argparse.Namespace) -> None:
     read, shown = lens.check(given)
     text = options.prompt
     if text is None and options.prompt_file is not None:
-        text = options.prompt_file.read_text("utf-8")
+        text = read_text(options.prompt_file)
     if not text:
         raise Refusal("name a text with --prompt or --prompt-file.")
     if options.graph and lens.name != "flow":

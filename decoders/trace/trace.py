@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from decoders import files
 from decoders.refusal import Refusal
 from decoders.trace.costs import Costs
 from decoders.trace.events import (
@@ -149,7 +150,7 @@ class Trace:
     def save(self, path: str | Path) -> None:
         """Writes the JSON form; gzip-compressed if the name ends in .gz."""
         path, text = Path(path), json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False)
-        path.write_bytes(gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode())
+        files.write(path, gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text)
 
 
 def show(*traces: Trace) -> Any:

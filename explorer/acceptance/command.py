@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+from decoders import files
 from decoders.models.catalog import DRAFT, TARGET
 from decoders.refusal import Refusal
 from explorer.acceptance.prompts import read_prompts
@@ -78,7 +79,7 @@ def command(options: argparse.Namespace) -> None:
     with progress_shown("acceptance"):
         result = report(target, drafters, prompts, settings)
     if options.out:
-        options.out.write_text(report_page(result, command_line(options, names)), "utf-8")
+        files.write(options.out, report_page(result, command_line(options, names)))
     print(json.dumps(result) if options.json else summary(result))
 
 

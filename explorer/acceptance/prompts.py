@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from decoders.refusal import Refusal
+from explorer.text_file import read_text
 
 MANY = 1000  # maximum number of prompts in a report
 # Keys of a JSON line that may hold the prompt: the first one present is used, and of several turns the first.
@@ -25,11 +26,7 @@ def read_prompts(path: Path) -> list[Prompt]:
 
     Raises ValueError with one sentence that names the unreadable line.
     """
-    try:
-        text = path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise Refusal(f"{path} is not UTF-8 text; save it as UTF-8.") from error
-    return prompts_of(text, path.name, path.suffix in (".jsonl", ".json"))
+    return prompts_of(read_text(path), path.name, path.suffix in (".jsonl", ".json"))
 
 
 def prompts_of(text: str, name: str, as_json: bool | None = None, most: int = MANY) -> list[Prompt]:

@@ -25,6 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from decoders import files
 from decoders.refusal import Refusal
 from explorer.experiments import basis
 from explorer.experiments.basis import Basis, Compared
@@ -237,5 +238,5 @@ def command(options: argparse.Namespace) -> None:
             answer = answered(experiment, models, options.corpus, known, options.schemas)
     if options.store:
         FOLDER.mkdir(exist_ok=True)
-        (FOLDER / f"{experiment.name}.json").write_text(json.dumps(answer, indent=1) + "\n", "utf-8")
+        files.write(FOLDER / f"{experiment.name}.json", json.dumps(answer, indent=1) + "\n")
     print(json.dumps(answer) if options.json else table(answer))

@@ -13,7 +13,7 @@ import html
 import re
 from pathlib import Path
 
-from decoders import memory_options
+from decoders import files, memory_options
 from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from explorer.export import comparison, page_files, palette, saved_comparison
@@ -210,7 +210,7 @@ class Show:
 
     def save(self, path: str | Path) -> None:
         """Writes the same page as a file that works from disk."""
-        Path(path).write_text(self.page, "utf-8")
+        files.write(path, self.page)
 
 
 def show(*traces: Trace, height: int = 700) -> Show:

@@ -16,6 +16,7 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from decoders import files
 from explorer.access import UPLOAD_PATH
 from explorer.page import uploads
 from explorer.page.envelopes import API, CHECKS, NAME, Known, Refused
@@ -66,6 +67,9 @@ class BadRequests:
             log.warning("%s %s was refused: %s", scope["method"], ascii(scope["path"])[:100], error)
             await JSONResponse(error.body(), error.status)(scope, receive, send)
         except Exception as error:
+            if isinstance(error, OSError) and error.errno in files.FULL and not started:
+                log.error("%s %s: the disk is full.", scope["method"], ascii(scope["path"])[:100])
+                return await json_answer(507, uploads.NO_ROOM)(scope, receive, send)
             if started:  # too late for another answer
                 raise
             log.exception("%s %s failed", scope["method"], ascii(scope["path"])[:100])

@@ -190,6 +190,8 @@ def check_message(known: Known, path: re.Match, given: Any) -> None:
         return
     try:
         message = read(Message, given)
+        if "id" in given and type(message.id) not in (int, str):  # MCP's models take it for a notification
+            raise Malformed("id must be a whole number or a text; only a notification has none.")
         if not in_protocol(given):
             raise Malformed(f"MCP has no {shortened(message.method)} with such params.")
         call = read(ToolCall, message.params) if message.method == "tools/call" else None

@@ -12,7 +12,9 @@ from dataclasses import asdict
 from functools import cache
 
 import gradio as gr
+from gradio import routes as gradio_routes
 from starlette.middleware import Middleware
+from starlette.types import ASGIApp
 
 from decoders.models.catalog import shipped
 from decoders.refusal import Refusal
@@ -132,6 +134,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         endpoints.declare(runs, loader)
     SharedConfig.install(demo)
     lighter.relieve_queue(demo)
+    gradio_routes.CustomCORSMiddleware = without_cors
     named = {fn.api_name: fn for fn in demo.fns.values() if fn.api_name in endpoints.INPUTS}
     events = [fn for fn in demo.fns.values() if fn.fn and fn.api_name not in named]
     known = bad_requests.Known(
@@ -171,6 +174,13 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         "enable_monitoring": False,
     }
     return demo, launch
+
+
+def without_cors(app: ASGIApp, **_: object) -> ASGIApp:
+    """In place of Gradio's layer that lets pages of other addresses read answers: this app has no such pages,
+    and the layer would answer them before the guard sees them.
+    """
+    return app
 
 
 @cache

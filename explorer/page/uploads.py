@@ -22,6 +22,9 @@ from explorer.schema import Asked
 MAX_FILE_BYTES = 16 * 2**20  # of a file on disk; unpacked it may be four times as large
 TOO_LARGE = f"This file is larger than {MAX_FILE_BYTES >> 20} MiB; open a shorter run."
 NO_UPLOAD = "This is not an upload of one file; choose one with the page's button."
+NO_ROOM = (
+    "The app has no room on its disk for this file; whoever runs the app must free some, then try again."
+)
 LOST = "The file arrived incomplete; open it again."
 BOUNDARY = re.compile(r'multipart/form-data *; *boundary="?([A-Za-z0-9\'()+_,./:=?-]{1,70})"?', re.IGNORECASE)
 PART = re.compile(

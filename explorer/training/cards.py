@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from decoders import files
 from decoders.models import rounded_change
 from decoders.models.catalog import TARGET
 from explorer.corpus import STORY_MIX
@@ -177,7 +178,7 @@ def write(folder: Path) -> None:
     measured = sections(folder, facts)
     warning = ALONE if "data" in facts else WARNING
     lines = [*front(folder, facts), *measured, data(facts), warning]
-    (folder / "README.md").write_text("\n".join(lines), "utf-8")
+    files.write(folder / "README.md", "\n".join(lines))
 
 
 def data(facts: dict) -> str:

@@ -57,7 +57,24 @@ def small(access: Access) -> TestClient:
         ("127.0.0.1", [], "192.168.0.7:7860", False),
         ("127.0.0.1", [], "", False),
         ("127.0.0.1", [], "[", False),
-        ("127.0.0.1", [], "evil.example@127.0.0.1", True),  # no browser says so, and the host is ours
+        ("127.0.0.1", [], "LOCALHOST:7860", True),
+        ("127.0.0.1", [], "evil.example@127.0.0.1", False),  # no browser says so
+        ("127.0.0.1", [], "127.0.0.1@evil.example", False),
+        ("127.0.0.1", [], "[::1].evil.example", False),  # some parsers stop at the bracket
+        ("127.0.0.1", [], "[::1].evil.example:7860", False),
+        ("127.0.0.1", [], "[::1]evil.example", False),
+        ("127.0.0.1", [], "evil.example[::1]", False),
+        ("127.0.0.1", [], "::1", False),
+        ("127.0.0.1", [], "localhost:7860.evil.example", False),
+        ("127.0.0.1", [], "localhost:7860:7861", False),
+        ("127.0.0.1", [], "localhost/evil.example", False),
+        ("127.0.0.1", [], "localhost?evil.example", False),
+        ("127.0.0.1", [], "localhost#evil.example", False),
+        ("127.0.0.1", [], "localhost\\evil.example", False),
+        ("127.0.0.1", [], "localhost,evil.example", False),
+        ("127.0.0.1", [], "localhost evil.example", False),
+        ("0.0.0.0", [], "[fe80::1].evil.example", False),
+        ("0.0.0.0", [], "192.168.0.7.evil.example", False),
         ("192.168.0.7", [], "192.168.0.7:7860", True),
         ("0.0.0.0", [], "192.168.0.7:7860", True),
         ("0.0.0.0", [], "[fe80::1]:7860", True),
@@ -90,6 +107,10 @@ def test_a_space_answers_under_its_public_name(monkeypatch):
         ("http://evil.example", [], False),
         ("null", [], False),
         ("http://[", [], False),
+        ("http://[::1].evil.example:7860", ["http://[::1]:7860"], False),
+        ("http://[::1]:7860", ["http://[::1]:7860"], True),
+        (f"http://evil.example@{HERE}", [], False),
+        (f"http://{HERE}@evil.example", [], False),
         ("", [], False),
         ("https://demo.example.org", ["https://demo.example.org"], True),
         ("https://demo.example.org", ["https://demo.example.org:443/"], True),
@@ -244,6 +265,18 @@ def guarded():
     yield address
     demo.close()
     runs.close()
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "https://127.0.0.1"])
+def test_a_page_of_another_website_gets_no_permission_before_the_guard_refuses_it(guarded, origin):
+    asks = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+    for got in (
+        httpx.options(f"{guarded}gradio_api/run/run", headers=asks),  # what a browser asks beforehand
+        httpx.get(guarded, headers=asks | BEARER),
+        httpx.post(f"{guarded}gradio_api/run/run", json={}, headers={"Origin": origin} | BEARER),
+    ):
+        assert got.status_code == 403 and got.json()["detail"].startswith("A page of another website")
+        assert not [name for name in got.headers if name.startswith("access-control")]
 
 
 def test_clients_with_the_token_reach_endpoints_and_tools_and_others_nothing(guarded):

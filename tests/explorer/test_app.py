@@ -79,7 +79,13 @@ def test_a_port_in_use_is_a_sentence_and_status_2():
             [sys.executable, "app.py", *given], cwd=ROOT, capture_output=True, text=True, timeout=120
         )
     assert ended.returncode == 2 and "Traceback" not in ended.stderr
-    assert "choose another --port" in ended.stderr and len(ended.stderr.strip().splitlines()) == 1
+    assert ended.stderr == f"Port {given[1]} is taken by another program; choose another --port.\n"
+
+
+@pytest.mark.parametrize("host", ["203.0.113.9", "nowhere.invalid"])
+def test_an_address_that_this_machine_does_not_have_is_a_sentence(host, capsys):
+    assert app.main(["--host", host, "--model", "owner/model", "--draft", "none"]) == 2
+    assert capsys.readouterr().err == f"This machine cannot listen at {host!r}; choose another --host.\n"
 
 
 def test_models_that_cannot_be_loaded_are_a_sentence_for_every_run(tmp_path):

@@ -5,6 +5,7 @@ here, from the events alone, by other code than that which wrote the sentence.
 import math
 import re
 
+from decoders.trace.costs import Costs
 from decoders.trace.events import Cell, Commit, Distribution, Note, Propose, Score, Step, Verdict
 
 TESTED = ("accepted", "rejected", "never reached")
@@ -20,6 +21,7 @@ class Done:
         self.born: dict[int, Propose] = {}
         self.offers: dict[int, Distribution] = {}
         self.masks: set[int] = set()
+        self.costs = Costs()
         self.steps = self.given = 0
         self.before = False  # whether a token was output in an earlier step
 
@@ -27,6 +29,8 @@ class Done:
         """Takes the next step."""
         self.before = self.steps > 0 and (self.before or bool(self.committed))
         self.steps, self.step = self.steps + 1, step
+        made = self.costs.add(step)
+        self.sent = made.nodes if made else ()
         for event in step.of(Propose):
             self.born[event.node], self.token[event.node] = event, event.token
             self.given = self.given or int(event.given)
@@ -57,9 +61,10 @@ class Done:
         return {cell.position for cell in self.cells if cell.state == "trimmed"}
 
     def tested(self, *statuses: str) -> int:
-        """How many drafted tokens got one of these verdicts in this step."""
-        own = ("target", "canvas", "mixture", "stream", "guess", "flow")
-        return sum(s in statuses and self.born[n].source not in own for n, s in self.verdicts.items())
+        """How many of the tokens that the target was sent in this step got one of these verdicts. Which were
+        sent is what the costs count; their own tests say whether that is right.
+        """
+        return sum(self.verdicts[node] in statuses for node in self.sent)
 
     def text(self, node: int) -> str:
         """A node's token, with the signs that sentences use for white space."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from decoders import files
 from decoders.refusal import Refusal
 
 PAGES, PICTURES = (".html", ".htm"), (".png", ".svg", ".pdf", ".webp")
@@ -22,7 +23,7 @@ def save(figure: go.Figure, path: str | Path) -> None:
     """
     path = Path(path)
     if path.suffix in PAGES:
-        path.write_text(page(figure), "utf-8")
+        files.write(path, page(figure))
         return
     if path.suffix not in PICTURES:
         endings = ", ".join([PAGES[0], *PICTURES])
@@ -32,8 +33,9 @@ def save(figure: go.Figure, path: str | Path) -> None:
             "Pictures of figures need kaleido: pip install -r requirements-kaleido.txt, or save as .html."
         )
     try:
-        figure.write_image(path)
+        picture = figure.to_image(path.suffix[1:])
     except RuntimeError as error:  # Plotly's error if kaleido finds no browser
         raise Refusal(
             "Kaleido draws with Chrome or Chromium and found none: name it in BROWSER_PATH, or save as .html."
         ) from error
+    files.write(path, picture)

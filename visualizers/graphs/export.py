@@ -6,6 +6,7 @@ from pathlib import Path
 
 import networkx as nx
 
+from decoders import files
 from decoders.refusal import Refusal
 
 
@@ -51,7 +52,7 @@ def save(graph: nx.DiGraph, path: str | Path) -> None:
     path = Path(path)
     if path.suffix not in FORMATS:
         raise Refusal(f"A graph is saved as {', '.join(FORMATS)}; {path.name} ends in none of them.")
-    path.write_text(FORMATS[path.suffix](graph), "utf-8")
+    files.write(path, FORMATS[path.suffix](graph))
 
 
 def plain(graph: nx.DiGraph) -> nx.DiGraph:

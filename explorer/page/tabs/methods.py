@@ -18,6 +18,7 @@ from decoders.refusal import Refusal
 from decoders.registry import FAMILIES, strategies
 from decoders.trace.number_format import many
 from explorer.catalog import method_cards, origins, papers, search
+from explorer.page import uploads
 from explorer.page.tabs import FETCH, UNTRACKED, carried, method_rows, paper_cards
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.runs.model_pool import Loader
@@ -146,7 +147,10 @@ def table(label: str, columns: list[str]) -> gr.Dataframe:
 
 async def make_poster() -> str:
     """Makes the poster at the first click, since its pictures of all methods take some seconds."""
-    return await asyncio.to_thread(poster_file)
+    try:
+        return await asyncio.to_thread(poster_file)
+    except OSError as error:
+        raise gr.Error(uploads.NO_ROOM, print_exception=False) from error
 
 
 @cache

@@ -7,6 +7,7 @@ Knows runs and kinds of files, nothing of their contents.
 import asyncio
 import json
 import secrets
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from explorer.page.qr_code import svg
 from explorer.page.save_and_open import open_file, picture_name, save_file
 from explorer.page.tabs import FETCH, UNTRACKED, imported, on_screen
 from explorer.page.tabs.experiments import escaped
-from explorer.page.uploads import Uploaded
+from explorer.page.uploads import NO_ROOM, Uploaded
 from explorer.page_requests import Save, Session, View
 from explorer.runs.run_state import Run
 from explorer.runs.scheduler import GONE, Runs
@@ -248,10 +249,16 @@ def save_request(runs: Runs, form: str, click: str) -> tuple[Run, Save]:
 
 
 def write_served(component: gr.components.Component, name: str, data: bytes) -> str:
-    """Writes a file where Gradio can serve it, in a folder with a secret name; returns the path."""
+    """Writes a file where Gradio can serve it, in a folder with a secret name; returns the path. Raises
+    Refusal with one sentence if the app's disk is full.
+    """
     folder = Path(component.GRADIO_CACHE) / secrets.token_hex(16)
-    folder.mkdir(parents=True)
-    (folder / name).write_bytes(data)
+    try:
+        folder.mkdir(parents=True)
+        (folder / name).write_bytes(data)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise Refusal(NO_ROOM) from error
     return str(folder / name)
 
 

@@ -27,6 +27,7 @@ LAYERS = {
     "seccomp": "seccomp",
     "landlock": "Landlock",
     "namespaces": "namespaces",
+    "root": "a root without files",
     "user": "a user without rights",
 }
 # Each probe requests one thing that the kernel must refuse.

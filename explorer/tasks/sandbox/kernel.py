@@ -18,7 +18,8 @@ if os.name == "posix":  # on other systems this file is only imported
 
 NOBODY = 65534
 SECONDS, MEGABYTES = 1, 256  # limits of processor time and of memory
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 8, 22, 38
+CAP_SYS_CHROOT = 18
 SIGKILL, MODE_FILTER = 9, 2
 CAPABILITIES_VERSION = 0x20080522
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS = 0x00020000, 0x02000000, 0x04000000
@@ -46,20 +47,26 @@ class Filter(ctypes.Structure):
 
 
 def seal(instructions: bytes) -> list[str]:
-    """Seals this process for good; returns the active layers among user, namespaces, landlock, seccomp.
+    """Seals this process for good; returns the active layers among user, namespaces, root, landlock, seccomp.
 
     instructions: the seccomp filter, empty for none. Limits on time, memory, files and processes always
     apply.
     """
     os.closerange(2, 4096)
-    held = ["user"] if became_nobody() else []
     if sys.platform != "linux":
+        held = ["user"] if became_nobody() else []
         bound()
         return held
     libc = ctypes.CDLL(None, use_errno=True)
+    nowhere = in_a_folder_that_is_gone()
+    libc.prctl(PR_SET_KEEPCAPS, *map(ctypes.c_ulong, (1, 0, 0, 0)))  # for chroot, after the user has changed
+    held = ["user"] if became_nobody() else []
     one_heap(libc)
-    if unshared(libc):
+    if libc.unshare(NAMESPACES) == 0:
         held.append("namespaces")
+    if nowhere and chrooted(libc):
+        held.append("root")
+    without_rights(libc)
     private(libc)
     if landlocked(libc):
         held.append("landlock")
@@ -90,15 +97,38 @@ def one_heap(libc: ctypes.CDLL) -> None:
         libc.mallopt(M_ARENA_MAX, 1)
 
 
-def unshared(libc: ctypes.CDLL) -> bool:
-    """Moves to a user, a network, a host name and mounts of its own, without any rights over them; returns
-    whether that was allowed.
-    """
-    if libc.unshare(NAMESPACES) != 0:
+def in_a_folder_that_is_gone() -> bool:
+    """Makes an empty folder the current one and removes it; returns whether that worked."""
+    folder = f"/tmp/nowhere-{os.urandom(8).hex()}"
+    try:
+        os.mkdir(folder)
+        os.chmod(folder, 0o555)
+        os.chdir(folder)
+        os.rmdir(folder)
+    except OSError:
         return False
+    return True
+
+
+def chrooted(libc: ctypes.CDLL) -> bool:
+    """Makes the current folder, which is gone, the root: no path leads anywhere, so that nothing can be asked
+    about files either, which Landlock allows. Root may do so, and whoever has a user namespace of his own.
+    """
+    rights(libc, 1 << CAP_SYS_CHROOT)  # fails, with no harm, where there is no such right
+    return libc.chroot(b".") == 0
+
+
+def without_rights(libc: ctypes.CDLL) -> None:
+    """Gives up all rights, of root and over namespaces of its own; ends the process if that fails."""
+    if not rights(libc, 0):
+        os._exit(1)
+
+
+def rights(libc: ctypes.CDLL, bits: int) -> bool:
+    """Keeps only these capabilities; returns whether the kernel accepted that."""
     header = (ctypes.c_uint32 * 2)(CAPABILITIES_VERSION, 0)
-    nothing = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable, two words each
-    return libc.capset(header, nothing) == 0
+    words = (ctypes.c_uint32 * 6)(bits, bits)  # effective, permitted and inheritable, the low words first
+    return libc.capset(header, words) == 0
 
 
 def private(libc: ctypes.CDLL) -> None:

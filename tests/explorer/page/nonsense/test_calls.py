@@ -25,6 +25,7 @@ from tests.helpers.random_requests import (
     judge,
     mutations,
 )
+from tests.helpers.server_log import Heard
 
 CHANCES = 12  # values by chance for each function
 SETUP = {
@@ -238,3 +239,17 @@ def test_a_page_that_leaves_says_so_in_json(served, findings):
     for what, malformed, body in mutations({"session": ME}):
         judge(findings, f"leave: {what}", *served.client.post("/explorer-leave", body), malformed)
     assert served.client.post("/explorer-leave", {"session": ME})[0] == 204
+
+
+@pytest.mark.parametrize("method", ["ping", "tools/call", "notifications/initialized"])
+def test_a_message_with_an_odd_id_is_refused_in_one_line_of_the_log(served, method):
+    """MCP's own models take such a message for a notification, and log 25 to 40 lines about it."""
+    headers, heard = {"Accept": "application/json, text/event-stream"}, Heard()
+    odd = [1.5, None, True, [], {"a": 1}]
+    with heard.listening():
+        for one in odd:
+            message = {"jsonrpc": "2.0", "method": method, "id": one, "params": {}}
+            status, body = served.client.post(f"{API}mcp/", message, **headers)
+            assert status == 400 and "id must be" in json.loads(body)["error"]["message"]
+    said = [line for record in heard.records for line in record.getMessage().splitlines()]
+    assert len(said) == len(odd) and all("was refused: id must be" in line for line in said)

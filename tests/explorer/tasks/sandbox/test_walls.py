@@ -7,7 +7,7 @@ import resource
 
 import pytest
 
-from explorer.tasks.sandbox import call, process
+from explorer.tasks.sandbox import asked, call, process
 from explorer.tasks.sandbox.language import refusal
 from tests.helpers.sandbox_programs import SECRET, STOPPED, Canaries, bare, body
 
@@ -200,3 +200,27 @@ def test_a_program_may_forge_its_own_answer_and_no_other():
     forged = body("import os", 'os.write(1, b\'{"values": ["1"], "failed": null}\')', "os._exit(0)")
     assert bare(forged) == process.Ran(["1"], None)
     assert call("def f(): return 2", "f", [()]).values == ["2"]
+
+
+def test_without_seccomp_no_path_leads_anywhere(monkeypatch):
+    """Landlock lets a process ask about files; as --run-code runs it, it finds none."""
+    monkeypatch.setattr(process, "seccomp_filter", lambda: None)
+    cell = process.start(("os",))
+    assert process.settle(cell) and not cell.sealed
+    if "root" not in cell.held:
+        process.end(cell)
+        pytest.skip("this system lets nobody change the root")
+    lines = (
+        "found = []",
+        "for path in ('/etc', '/etc/passwd', '/proc/self', '/tmp', '..', '../..', '/..', '/usr/bin'):",
+        "    try: found.append((path, os.stat(path).st_ino))",
+        "    except OSError: pass",
+        "for act in (lambda: os.mkdir('made'), lambda: os.chroot('..'), lambda: os.setuid(0)):",
+        "    try: found.append(act())",
+        "    except OSError: pass",
+        "here = os.stat('/').st_ino",
+        "return [one for one in found if one is None or one[1] != here], os.listdir('/')",
+    )
+    ran = process.run_in(cell, asked("import os\n" + body(*lines), "f", [()]) | {"whole": True})
+    assert ran.failed in (None, "It fails with PermissionError."), ran  # of listdir, under Landlock
+    assert ran.values in ([], ["([], [])"])
