@@ -163,8 +163,8 @@ def finding(answer: dict) -> str:
     tasks = moved(*(free[many, percent]["loss on problems"] for percent in (0, share)))
     return (
         f"If one of {round(100 / (100 - share))} weights may learn in pre-training, the loss on stories "
-        f"{early} nats per token after {few:,} steps, and {late} after {many:,}; once all weights are free "
-        f"and fine-tuned, that on problems {tasks}."
+        f"{early} nats after {few:,} steps and {late} after {many:,}; after fine-tuning of all, that on "
+        f"problems {tasks}."
     )
 
 
