@@ -210,4 +210,8 @@ def stands(answer: dict) -> Basis:
     names = "right: writer, reader and source", "right: writer, source alone"
     gaps = [row[names[0]] - row[names[1]] for row in rows_of(answer)]
     compared = by_pairs("right sums, with the reader's states against without", gaps)
-    return Basis({"held-out sums": HELD_OUT}, trained=len(gaps), compared=[compared])
+    reader = [row["right: reader"] for row in rows_of(answer)]
+    spread = (
+        f"by seed the reader alone is right in {percent(min(reader))} to {percent(max(reader))} of the sums"
+    )
+    return Basis({"held-out sums": HELD_OUT}, len(gaps), spread, compared=[compared])

@@ -3,12 +3,12 @@
 Small language models are pre-trained on text sampled from the target, with none or three quarters of the
 weights of their linear layers, chosen at random, fixed at zero from the start; then all weights are freed,
 and the model is fine-tuned on problems (records as JSON, fact sheets). The study reports 2.5 times fewer
-FLOPs of pre-training for GPT-3 XL without a significant loss. Pre-training is short, or five times as long, with
-more than twenty tokens per weight; each with several seeds (weights, masks, order of the texts). FLOPs here:
-6 for each token and active weight; nothing here runs faster, since masked weights are multiplied all the
-same. The learning rate is the best of three for the dense model. masks kept: fine-tuned with the masks, for
-comparison. none: fine-tuned from scratch. The 511 most frequent tokens are distinguished. Losses are means
-over the seeds.
+FLOPs of pre-training for GPT-3 XL without a significant loss. Pre-training is short, or five times as long,
+with more than twenty tokens per weight; each with several seeds (weights, masks, order of the texts). FLOPs
+here: 6 for each token and active weight; nothing here runs faster, since masked weights are multiplied all
+the same. The learning rate is the best of three for the dense model. masks kept: fine-tuned with the masks,
+for comparison. none: fine-tuned from scratch. The 511 most frequent tokens are distinguished. Losses are
+means over the seeds.
 """
 
 import copy
@@ -115,14 +115,13 @@ def run(models: Models) -> Result:
             table.append([name, steps, round(100 * share), flops, before, after])
     compared = [
         by_pairs(
-            f"loss on {text}, {round(100 * share)}% zeros against dense, {steps:,} steps",
+            f"loss on {text} after {steps:,} steps, sparse against dense",
             [
                 sparse["all free"][at] - dense["all free"][at]
-                for sparse, dense in zip(found[steps, share], found[steps, 0.0], strict=True)
+                for sparse, dense in zip(found[steps, SHARES[-1]], found[steps, SHARES[0]], strict=True)
             ],
         )
-        for steps, share in [(LENGTHS[-1], SHARES[-1])]
-        for at, text in enumerate(("stories", "problems"))
+        for steps, at, text in (*((steps, 0, "stories") for steps in LENGTHS), (LENGTHS[-1], 1, "problems"))
     ]
     lines = [
         Line(
@@ -154,17 +153,25 @@ def conclusions(table: list[list[Cell]]) -> list[str]:
 
 
 def finding(answer: dict) -> str:
-    """Sparse against dense after the longest pre-training, before and after fine-tuning."""
-    free = [row for row in rows_with(answer, "fine-tuning", "all free") if row["steps before"] == LENGTHS[-1]]
-    dense, sparse = free[0], free[-1]
-    before, after = ([one[f"loss on {text}"] for one in (dense, sparse)] for text in ("stories", "problems"))
+    """Sparse against dense: before fine-tuning after either pre-training, and after it."""
+    free = {
+        (row["steps before"], row["% zeros"]): row for row in rows_with(answer, "fine-tuning", "all free")
+    }
+    share = max(percent for _, percent in free)
+    (few, many), stories = sorted({steps for steps, _ in free}), "loss on stories"
+    early, late = (moved(free[steps, 0][stories], free[steps, share][stories]) for steps in (few, many))
+    tasks = moved(*(free[many, percent]["loss on problems"] for percent in (0, share)))
     return (
-        f"If one of {round(100 / (100 - sparse['% zeros']))} weights may learn in pre-training, the loss on "
-        f"stories {moved(*before)} nats per token, and once all weights are free and fine-tuned, that on "
-        f"problems {moved(*after)}."
+        f"If one of {round(100 / (100 - share))} weights may learn in pre-training, the loss on stories "
+        f"{early} nats after {few:,} steps and {late} after {many:,}; after fine-tuning of all, that on "
+        f"problems {tasks}."
     )
 
 
 def stands(answer: dict) -> Basis:
     """Every model is trained anew with each seed."""
-    return Basis({"held-out texts": HELD_OUT}, trained=SEEDS, compared=as_measured(answer))
+    dense = [row["loss on stories"] for row in rows_with(answer, "% zeros", 0)]
+    falls = (
+        f"the dense model's loss on stories {moved(dense[0], dense[-1])} nats from the short to the long one"
+    )
+    return Basis({"held-out texts": HELD_OUT}, SEEDS, falls, compared=as_measured(answer))

@@ -4,7 +4,9 @@ from itertools import combinations
 
 import torch
 
+from explorer.experiments import find_stored
 from explorer.experiments.evolved_drafts import Looked, until, whole_layers
+from explorer.experiments.reading import rows_of
 
 LAYERS, DROPS = 6, 3
 SETS = {whole_layers(some): at for at, some in enumerate(combinations(range(LAYERS), DROPS))}
@@ -29,3 +31,11 @@ def test_a_search_that_ends_elsewhere_has_not_found_it():
     found = looked([3.0, 0.1, 2.0, 0.2, 0.3, 1.0])
     history = found.search(LAYERS, DROPS, 0, True)
     assert until(history, whole_layers((0, 1, 2))) is None
+
+
+def test_the_stored_answer_has_many_seeds_of_evolution_and_of_random_search():
+    rows = {row["chosen"]: row for row in rows_of(find_stored("evolved-drafts"))}
+    evolved, chance = rows["evolved"], rows["random search"]
+    assert evolved["seeds"] == chance["seeds"] >= 20
+    assert 0 < chance["found the optimum"] < evolved["found the optimum"] <= evolved["seeds"]
+    assert evolved["sets until then"] < 312

@@ -19,7 +19,7 @@ from explorer.experiments import (
     modes_by_length,
     several_guesses,
 )
-from explorer.experiments.acceptance_by_rank import WIDTH, shares
+from explorer.experiments.acceptance_by_rank import WIDTH, shares, traces
 
 
 def test_a_text_that_greedy_wrote_is_its_likeliest_token_by_token(models):
@@ -81,8 +81,8 @@ def test_only_rows_of_the_same_models_are_added_to_and_only_where_rows_stand_alo
 
 def test_a_draft_that_is_the_target_has_its_first_guess_accepted_always(models, short):
     pair = {"target": models["target"], "draft": models["target"]}
-    assert shares(pair, 0.0) == [1.0] + [0.0] * (WIDTH - 1)
-    assert shares(pair, 1.0) == [1.0] + [0.0] * (WIDTH - 1)
+    assert shares(traces(pair, 0.0)) == [1.0] + [0.0] * (WIDTH - 1)
+    assert shares(traces(pair, 1.0)) == [1.0] + [0.0] * (WIDTH - 1)
 
 
 def test_states_that_know_nothing_have_no_surplus():

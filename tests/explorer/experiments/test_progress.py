@@ -9,6 +9,7 @@ import pytest
 from explorer import experiments
 from explorer.cli import main
 from explorer.experiments import Experiment, Result, progress, progress_line
+from explorer.experiments.basis import Basis
 from explorer.runs import load_pair
 
 
@@ -114,9 +115,8 @@ def test_the_command_says_how_far_it_is_and_prints_the_answer_alone(monkeypatch,
         rows = [[side, 1 / 6] for side in progress.each(range(1, 7))]
         return Result(["side", "share"], rows, ["All are alike."])
 
-    dice = Experiment(
-        "dice", "Is it fair?", "What falls?", run, lambda answer: f"{len(answer['rows'])} sides."
-    )
+    says = lambda answer: f"{len(answer['rows'])} sides."  # noqa: E731
+    dice = Experiment("dice", "Is it fair?", "What falls?", run, says, lambda answer: Basis(exact="a proof"))
     monkeypatch.setattr(experiments, "find", lambda name: dice)
     models = {"target": SimpleNamespace(name="chance")}
     monkeypatch.setattr(load_pair, "load_models", lambda *asked: models)
