@@ -77,8 +77,12 @@ def llama3_turns(size: int, theta: float, scaling: dict | None) -> torch.Tensor:
     return torch.tensor(result)
 
 
-def attend(t: Tensors, prefix: str, x: torch.Tensor, heads: int, kv: int, turns: torch.Tensor):
-    """Causal grouped attention of a layer on x [T, r], one head after the other, with rotary positions."""
+def attend(
+    t: Tensors, prefix: str, x: torch.Tensor, heads: int, kv: int, turns: torch.Tensor, window: int = 10**6
+):
+    """Causal grouped attention of a layer on x [T, r], one head after the other, with rotary positions, to
+    the `window` last positions.
+    """
 
     def part(kind: str, count: int) -> torch.Tensor:
         y = x @ t[f"{prefix}self_attn.{kind}_proj.weight"].T
@@ -94,7 +98,7 @@ def attend(t: Tensors, prefix: str, x: torch.Tensor, heads: int, kv: int, turns:
 
     q, k, v = part("q", heads), part("k", kv), part("v", kv)
     q, k = rotate(q), rotate(k)
-    causal = torch.ones(len(x), len(x)).tril().bool()
+    causal = torch.ones(len(x), len(x)).tril().triu(1 - window).bool()
     out = []
     for head in range(heads):
         own = head * kv // heads

@@ -42,6 +42,28 @@ class Fast:
         return self.form
 
 
+def with_past(
+    new: Past,
+    positions: torch.Tensor,
+    mask: torch.Tensor | None,
+    past: Past | None,
+    window: int | None,
+) -> tuple[Past, torch.Tensor | None]:
+    """(new keys and values after those of `past`, the mask [N, P + N]). With a window, the positions of the
+    keys are kept beside them, since those of drafted entries do not count up, and the mask is narrowed.
+    """
+    if window is not None:
+        new = (*new, positions[None, None, :, None])
+    if past is not None:
+        new = tuple(torch.cat(both, 2) for both in zip(past, new, strict=True))
+    if window is None:
+        return new, mask
+    near = new[2][0, 0, :, 0] > positions[:, None] - window
+    if mask is None and len(positions) > 1:  # causal, without a past
+        mask = torch.ones_like(near).tril()
+    return new, near if mask is None else near & mask
+
+
 class FastAttention:
     """The fast form of an `Attention` of layers.py."""
 
@@ -55,7 +77,7 @@ class FastAttention:
         self.norms = None
         if not isinstance(attention.q_norm, nn.Identity):
             self.norms = attention.q_norm, attention.k_norm
-        self.angles, self.places = attention.angles, 0
+        self.angles, self.places, self.window = attention.angles, 0, attention.window
         self.dtype = attention.q.weight.dtype
 
     def mix(
@@ -74,12 +96,11 @@ class FastAttention:
         rolled = turning.roll(self.size // 2, -1)
         turning.mul_(cos).addcmul_(rolled, sin)
         q, k, v = (part.transpose(0, 1)[None] for part in self.parts(read))
-        if past is not None:
-            k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
+        (k, v, *places), mask = with_past((k, v), positions, mask, past, self.window)
         mixed = attend(
             q, k, v, attn_mask=mask, is_causal=mask is None and len(x) > 1, enable_gqa=self.grouped
         )
-        return self.out.times(mixed[0].transpose(0, 1).reshape(len(x), -1)), (k, v)
+        return self.out.times(mixed[0].transpose(0, 1).reshape(len(x), -1)), (k, v, *places)
 
     def parts(self, read: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Splits concatenated projections into queries, keys and values [N, H, D]."""

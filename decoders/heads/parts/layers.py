@@ -12,16 +12,18 @@ from torch import nn
 from torch.nn import functional as F
 
 from decoders.engine.attention_kernels import attend
-from decoders.heads.parts.fast_layers import Fast, FastAttention, FastBlock, FastFeed
+from decoders.heads.parts.fast_layers import Fast, FastAttention, FastBlock, FastFeed, with_past
 
-Past = tuple[torch.Tensor, ...]  # keys and values, both [B, H, P, D], of each layer in turn
+# Keys and values, both [B, H, P, D], of each layer in turn; of one layer with a window their positions too.
+Past = tuple[torch.Tensor, ...]
 
 
 @dataclass(frozen=True)
 class LayerForm:
     """How published layers differ: query and key heads, head size, rotary base; biases of q, k and v; the eps
     of norms on queries and keys, None without such norms; `turns` [D / 2], the rotary frequencies where theta
-    does not determine them, and a factor on cosines and sines.
+    does not determine them, and a factor on cosines and sines; `window`: how many positions an entry attends
+    to, its own included, None for all before it.
     """
 
     heads: int
@@ -32,6 +34,7 @@ class LayerForm:
     qk_eps: float | None = None
     turns: torch.Tensor | None = None
     turn_scale: float = 1.0
+    window: int | None = None
 
 
 class Attention(nn.Module):
@@ -47,6 +50,7 @@ class Attention(nn.Module):
         form = form or LayerForm(heads, heads, width // heads, theta)
         self.heads, self.kv_heads, self.size = form.heads, form.kv_heads, form.size
         self.theta, self.turns, self.turn_scale = form.theta, form.turns, form.turn_scale
+        self.window = form.window
         reads = reads or width
         self.q = nn.Linear(reads, self.heads * self.size, bias=form.bias)
         self.k, self.v = (nn.Linear(reads, self.kv_heads * self.size, bias=form.bias) for _ in range(2))
@@ -69,7 +73,7 @@ class Attention(nn.Module):
         past: Past | None = None,
     ) -> tuple[torch.Tensor, Past]:
         """x [B, N, d] at positions [N] after `past`: (outputs [B, N, d], keys and values with these
-        appended).
+        appended, with a window their positions [1, 1, P + N, 1] too).
 
         mask [N, P + N]: True where a row may attend; None for causal attention, which for N > 1 requires that
         `past` is empty.
@@ -80,11 +84,10 @@ class Attention(nn.Module):
         q, k, v = (m(x).unflatten(-1, (-1, self.size)).transpose(1, 2) for m in (self.q, self.k, self.v))
         angles = self.angles(positions)
         q, k = (at_angles(part, *angles).to(v.dtype) for part in (self.q_norm(q), self.k_norm(k)))
-        if past is not None:
-            k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
+        (k, v, *places), mask = with_past((k, v), positions, mask, past, self.window)
         shared = self.kv_heads != self.heads
         mixed = attend(q, k, v, attn_mask=mask, is_causal=mask is None and x.shape[1] > 1, enable_gqa=shared)
-        return self.out(mixed.transpose(1, 2).flatten(2)), (k, v)
+        return self.out(mixed.transpose(1, 2).flatten(2)), (k, v, *places)
 
 
 def rotated(x: torch.Tensor, positions: torch.Tensor, theta: float) -> torch.Tensor:

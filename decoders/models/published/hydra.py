@@ -11,6 +11,7 @@ import re
 from decoders.heads import Target
 from decoders.heads.parts.layers import LayerForm
 from decoders.heads.recurrent.hydra_blocks import HydraBlocks
+from decoders.models.published.config_keys import only
 from decoders.models.published.eagle import LAYER
 from decoders.models.published.tensors import Tensors, fill, same
 from decoders.refusal import Refusal
@@ -18,11 +19,30 @@ from decoders.refusal import Refusal
 BLOCK = re.compile(r"hydra_mlp\.(\d+)\.(\d+)\.(linear|res_connection)\.(weight|bias)")
 MATRIX = re.compile(r"hydra_lm_head\.(\d+)\.(?:1\.)?(weight|bias)")
 PREFIX = "prefix_embeding_layer."  # the authors' spelling
+# Counted in the tensors or of training; grounded heads show in the tensors (res_connection).
+USED = {
+    "dropout_rate",
+    "grounded_heads",
+    "hidden_size",
+    "hydra_head_arch",
+    "hydra_num_heads",
+    "hydra_num_layers",
+    "num_heads",
+    "num_hidden_layers",
+    "version",
+    "vocab_size",
+}
+ARCHITECTURES = ("mlp", "prefix-mlp")
 UNGROUNDED = "The heads {!r} read no drafted tokens (grounded_heads is off), and are not known here."
 
 
 def read_hydra(name: str, config: dict, tensors: Tensors, target: Target) -> HydraBlocks:
     """Reads the heads. Raises ValueError with one sentence if they do not fit the target."""
+    only(name, config, USED)
+    if (arch := config.get("hydra_head_arch", "mlp")) not in ARCHITECTURES:
+        raise Refusal(f"The heads {name!r} have the hydra_head_arch {arch!r}, which is not known here.")
+    same(name, "hidden size", config.get("hidden_size", target.width), target.width, "the target")
+    same(name, "vocabulary", config.get("vocab_size", len(target.head)), len(target.head), "the target")
     plain = {key.removeprefix("hydra_head."): value for key, value in tensors.items()}
     plain = {key: value for key, value in plain.items() if not key.endswith("rotary_emb.inv_freq")}
     plain.pop(f"{PREFIX}embed_tokens.weight", None)  # the layer reads states and no tokens

@@ -9,15 +9,37 @@ import re
 
 from decoders.heads.parts.taps import Target
 from decoders.heads.path_independent.medusa_blocks import MedusaBlocks
+from decoders.models.published.config_keys import only
 from decoders.models.published.tensors import Tensors, fill, same
 from decoders.refusal import Refusal
 
 AUTHORS = re.compile(r"(?:medusa_head\.)?(\d+)\.(\d+)\.(?:linear\.)?(weight|bias)")
 VLLM = re.compile(r"(?:medusa_heads\.)?blocks\.(\d+)\.layers\.(\d+)\.(weight|bias)")
+# Heads and blocks are counted in the tensors: the authors' config for Vicuna 7B says 2 heads of its 5. The
+# others are of the whole model that some configs describe, or of vLLM's own settings.
+USED = {
+    "hidden_size",
+    "max_paths",
+    "max_seq_len",
+    "medusa_fc_bias",
+    "medusa_num_heads",
+    "medusa_num_layers",
+    "num_heads",
+    "num_hidden_layers",
+    "num_lookahead_tokens",
+    "original_lm_head",
+    "topk",
+    "truncated_vocab_size",
+    "version",
+    "vocab_size",
+}
 
 
 def read_medusa(name: str, config: dict, tensors: Tensors, target: Target) -> MedusaBlocks:
     """Reads the heads. Raises ValueError with one sentence if they do not fit the target."""
+    only(name, config, USED)
+    same(name, "hidden size", config.get("hidden_size", target.width), target.width, "the target")
+    same(name, "vocabulary", config.get("vocab_size", len(target.head)), len(target.head), "the target")
     plain = {key.removeprefix("medusa_heads."): value for key, value in tensors.items()}
     kept = plain.pop("token_map", None)
     vllm = any(VLLM.fullmatch(key) for key in plain)

@@ -5,19 +5,37 @@ prefix `speculator.`; with `tie_weights` those of later depths may be missing or
 import torch
 
 from decoders.heads import MlpSpeculator, Target
+from decoders.models.published.config_keys import only, says
 from decoders.models.published.tensors import Tensors, fill, same
 from decoders.refusal import Refusal
 
 PARTS = {"emb": ("weight",), "proj": ("weight",), "ln": ("weight", "bias"), "head": ("weight",)}
+# The last two choose how many candidates IBM's own server tries; a lane has parameters for that.
+USED = {
+    "emb_dim",
+    "inner_dim",
+    "n_predict",
+    "num_lookahead_tokens",
+    "scale_input",
+    "tie_weights",
+    "tie_wts",
+    "vocab_size",
+    "n_candidates",
+    "top_k_tokens_per_head",
+}
 
 
 def read_mlp_speculator(name: str, config: dict, tensors: Tensors, target: Target) -> MlpSpeculator:
     """Reads the speculator. Raises ValueError with one sentence if it does not fit the target."""
     plain = {key.removeprefix("speculator."): value for key, value in tensors.items()}
+    only(name, config, USED)
     depth = config["n_predict"]
     inner = plain["proj.0.weight"].shape[0]
     same(name, "hidden size", plain["proj.0.weight"].shape[1], target.width, "the target")
     same(name, "vocabulary", plain["head.0.weight"].shape[0], len(target.head), "the target")
+    says(name, config, "vocab_size", len(target.head), "head.0")
+    says(name, config, "emb_dim", target.width, "proj.0")
+    says(name, config, "inner_dim", inner, "proj.0")
     tied = bool(config.get("tie_weights", config.get("tie_wts", False)))
     module = MlpSpeculator(
         target,

@@ -3,10 +3,12 @@
 The format follows from tensor names and config, not from the folder's name.
 """
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from decoders.heads import DraftModule, Target
+from decoders.models.published.config_keys import present
 from decoders.models.published.eagle import read_eagle, read_eagle3
 from decoders.models.published.hydra import BLOCK, read_hydra
 from decoders.models.published.medusa import AUTHORS, VLLM, read_medusa
@@ -25,6 +27,27 @@ CONVERT = (
     "The heads {0!r} are PyTorch pickles, which are not opened; run this once: "
     "python -m explorer convert-heads {0}"
 )
+# Names of draft formats, and those of them that are read here; other names are those of models, whose class
+# the authors of EAGLE, Medusa and Hydra write into their configs.
+DRAFT_FORMAT = re.compile(r"eagle|draft|specul|dflash|dspark|domino|mtp|nextn|medusa|hydra", re.IGNORECASE)
+READ = {
+    "eagle",
+    "eagle3",
+    "eaglemodel",
+    "eaglespeculator",
+    "eagle3model",
+    "eagle3speculator",
+    "eaglellamaforcausallm",
+    "eagle3llamaforcausallm",
+    "llamaforcausallmeagle",
+    "llamaforcausallmeagle3",
+    "hydra",
+    "hydramodel",
+    "medusa",
+    "medusamodel",
+    "mlpspeculator",
+    "mlpspeculatorpretrainedmodel",
+}
 UNKNOWN = (
     "The heads {!r} speak the format {!r}, which is not known here; known are EAGLE 1 to 3, Medusa, "
     "Hydra, the MLP speculator and the layers inside target checkpoints."
@@ -35,19 +58,33 @@ def find_format(folder: Path) -> str | None:
     """The format of published heads in a folder, a key of READERS; None if there are none. Raises ValueError
     with one sentence if they cannot be read.
     """
-    config = read_json(folder / "config.json")
+    config = present(read_json(folder / "config.json"))
     if "modules" in config:
         return None  # our own format
+    if (foreign := declared(config)) is not None:
+        raise Refusal(UNKNOWN.format(str(folder), foreign))
     if kind := by_names(tensor_names(folder)):
         return kind
     model_type = config.get("speculators_model_type") or config.get("model_type")
-    if config.get("speculators_model_type") or model_type in ("mlp_speculator", "medusa", "hydra"):
+    if model_type in ("eagle", "eagle3", "mlp_speculator", "medusa", "hydra"):
         if pickles(folder):
             raise Refusal(CONVERT.format(str(folder)))
         raise Refusal(UNKNOWN.format(str(folder), model_type))
     if pickles(folder) and not list(folder.glob("*.safetensors")):
         raise Refusal(CONVERT.format(str(folder)))
     return None
+
+
+def declared(config: dict) -> str | None:
+    """The draft format that a config declares and that is not read here; None if there is none. Tensors of
+    such formats can have the same names as EAGLE's.
+    """
+    algorithm = config.get("speculators_config", {}).get("algorithm")
+    names = [config.get("speculators_model_type"), algorithm, *config.get("architectures", [])]
+    for name in filter(None, names):
+        if DRAFT_FORMAT.search(name) and re.sub(r"[^a-z0-9]", "", name.lower()) not in READ:
+            return name
+    return next((key for key in config if key in ("dflash_config", "dspark_config")), None)
 
 
 def by_names(names: Iterable[str]) -> str | None:
@@ -72,7 +109,7 @@ def read_heads(name: str, folder: Path, target: Target) -> dict[str, DraftModule
     if kind is None:
         raise Refusal(f"The folder {name!r} holds no draft heads of a format that is known here.")
     try:
-        module = READERS[kind](name, read_json(folder / "config.json"), read_tensors(folder), target)
+        module = READERS[kind](name, present(read_json(folder / "config.json")), read_tensors(folder), target)
     except KeyError as error:
         raise Refusal(
             f"The heads {name!r} do not specify {error.args[0]}, so they cannot be read."

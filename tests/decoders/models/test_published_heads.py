@@ -227,7 +227,7 @@ def wider(tensors: files.Tensors, name: str) -> None:
     [
         (lambda t: t, {"hidden_size": 64}, r"their hidden size is 64, that of the target is 32"),
         (lambda t: t, {"vocab_size": 300}, r"their vocabulary is 300, that of the target is 259"),
-        (lambda t: t, {"num_hidden_layers": 2}, "have 2 layers; only one is known"),
+        (lambda t: t.update({"layers.1.mlp.up_proj.weight": torch.ones(2)}), {}, "have 2 layers; only one"),
         (lambda t: t, {"hidden_act": "gelu"}, "use gelu"),
         (lambda t: t, {"num_key_value_heads": 4}, r"k_proj.weight has the shape \(16, 32\), and \(32, 32\)"),
         (lambda t: t.pop("layers.0.mlp.up_proj.weight"), {}, "lack the tensor 'layers.0.mlp.up_proj.weight'"),
