@@ -14,6 +14,7 @@ import re
 from pathlib import Path
 
 from decoders import memory_options
+from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from explorer.export import comparison, page_files, palette, saved_comparison
 from explorer.export.bars import Around
@@ -134,7 +135,7 @@ def lane_pictures(trace: Trace, views: list[str]) -> dict[str, dict]:
     for view in dict.fromkeys([*views, "text"]):
         try:
             drawn[view] = {"ending": f"{dashed(titles()[view])}.svg", "svg": picture(trace, view)}
-        except ValueError as error:
+        except Refusal as error:
             drawn[view] = {"error": str(error)}
     return drawn
 

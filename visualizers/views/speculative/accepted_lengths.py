@@ -16,7 +16,7 @@ class AcceptedLengths:
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
-        self.longest = max((int(header.parameters.get(name) or 0) for name in DRAFTED), default=0)
+        self.longest = max((int(header.number(name, 0)) for name in DRAFTED), default=0)
         self.heights: dict[int, int] = {}  # accepted tokens -> rounds
         self.rounds = self.accepted = 0
         self.high = MIN_HEIGHT
