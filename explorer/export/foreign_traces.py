@@ -4,6 +4,9 @@ A strategy that is not registered here gets a declaration made from its trace. K
 registry.
 """
 
+import json
+from typing import Any
+
 from decoders import memory_options
 from decoders.registry import strategies
 from decoders.strategy import constraint_views, switched_views
@@ -38,7 +41,11 @@ WANTS = {
     "threshold": {"Score"},
     "timeline": {"Forward"},
 }
-KINDS = {bool: "bool", int: "int", float: "float", str: "choice"}
+ELSEWHERE = "elsewhere"  # the family of strategies that are not registered here
+KINDS = {bool: "bool", int: "int", float: "float"}
+
+
+LOOKED_AT = 1000  # steps of a trace of another program in which a view must draw something to be offered
 
 
 def declarations(traces: list[Trace]) -> dict[str, dict]:
@@ -54,34 +61,56 @@ def declarations(traces: list[Trace]) -> dict[str, dict]:
 
 def declaration_from(trace: Trace) -> dict:
     """Makes a declaration from a trace, with the views that have something to draw."""
-    folds = {view: Fold(view, trace) for view in names() if has_data(view, trace)}
-    drawn = [view for view, fold in folds.items() if any(fold.ops(i) for i in range(len(trace.steps)))]
-    drawn = [view for view in drawn if not folds[view].problem and view != "text"]
+    present = kinds_of_data(trace)
+    drawn = [view for view in names() if view != "text" and wants(view) <= present and draws(view, trace)]
     return {
         "name": trace.strategy,
         "title": trace.title,
-        "family": "elsewhere",
+        "family": ELSEWHERE,
         "summary": "From a file: this program does not know the strategy, but can replay the trace.",
         "papers": [],
         "needs": [],
-        "parameters": [
-            {"name": name, "kind": KINDS.get(type(value), "choice"), "default": value, "help": ""}
-            | ({"choices": [value]} if KINDS.get(type(value), "choice") == "choice" else {})
-            for name, value in trace.parameters.items()
-        ],
+        "parameters": [parameter_of(name, value) for name, value in shown(trace.parameters).items()],
         "views": [*drawn, "text"],
     }
 
 
-def has_data(view: str, trace: Trace) -> bool:
-    """Whether the trace has the events that a view is about; most views draw the tokens of any trace."""
+def parameter_of(name: str, value: bool | int | float | str) -> dict:
+    """The declaration of a parameter of which only this value is known."""
+    kind = KINDS.get(type(value), "choice")
+    known = {"name": name, "kind": kind, "default": value, "help": ""}
+    return known | ({"choices": [value]} if kind == "choice" else {})
+
+
+def shown(parameters: dict[str, Any]) -> dict[str, bool | int | float | str]:
+    """Parameters as a page shows them: lists, objects and null, which no field holds, as JSON text."""
+    return {
+        name: value if isinstance(value, bool | int | float | str) else json.dumps(value, ensure_ascii=False)
+        for name, value in parameters.items()
+    }
+
+
+def kinds_of_data(trace: Trace) -> set[str]:
+    """What a trace has, in the words of WANTS."""
     events = [event for step in trace.steps for event in step.events]
-    present = {type(event).__name__ for event in events}
-    present |= set(trace.parameters)
-    present |= {"draft"} if trace.costs.proposed else set()
+    present = {type(event).__name__ for event in events} | set(trace.parameters)
     present |= {event.view for event in events if isinstance(event, Distribution)}
+    return present | ({"draft"} if trace.costs.proposed else set())
+
+
+def wants(view: str) -> set[str]:
+    """What a trace must have for a view to show more than the text; most views draw the tokens of any
+    trace.
+    """
     of_folder = WANTS_OF_FOLDER.get(VIEWS[view].__module__.split(".")[2], set())
-    return of_folder | WANTS.get(view, set()) <= present
+    return of_folder | WANTS.get(view, set())
+
+
+def draws(view: str, trace: Trace) -> bool:
+    """Whether a view draws something of the first steps of a trace, and does not fail there."""
+    fold = Fold(view, trace)
+    drawn = [fold.ops(step) for step in range(min(len(trace.steps), LOOKED_AT))]
+    return any(drawn) and not fold.problem
 
 
 def viewed(setup: dict, declared: dict[str, dict], traces: list[Trace]) -> dict:
@@ -91,11 +120,13 @@ def viewed(setup: dict, declared: dict[str, dict], traces: list[Trace]) -> dict:
     """
     lanes = []
     for lane, trace in zip(setup["lanes"], traces, strict=True):
-        declaration = declared[lane["strategy"]]
-        kind = (lane.get("parameters") or {}).get("constraint", "none")
-        given = lane.get("parameters") or {}
+        declaration, given = declared[lane["strategy"]], lane.get("parameters") or {}
+        if declaration["family"] == ELSEWHERE:
+            given = shown(given)
+        kind = given.get("constraint", "none")
         own = [*switched_views(given), *memory_options.views(given)]
-        views = [*declaration["views"], *constraint_views(kind), *own]
+        views = [*declaration["views"], *constraint_views(kind if isinstance(kind, str) else "none"), *own]
         title = {} if trace.title == declaration["title"] else {"title": trace.title}
-        lanes.append({**lane, **title, "view": lane["view"] if lane.get("view") in views else views[0]})
+        view = lane["view"] if lane.get("view") in views else views[0]
+        lanes.append({**lane, **title, "parameters": given, "view": view})
     return {**setup, "lanes": lanes}

@@ -32,9 +32,9 @@ def tokens_by_time(answer: dict, labels: dict[int, str] | None = None, look: str
     answer: {sentence, lanes}; labels: what each lane does, by its number. Raises ValueError with one sentence
     for an unknown look; so does the next.
     """
-    lanes, colours, title = answer["lanes"], theme(look), "Tokens over time"
-    if not any(lane["tokens"] for lane in lanes):
-        return nothing(title, NONE, look)
+    lanes, colours, title = list(filter(timed, answer["lanes"])), theme(look), "Tokens over time"
+    if not lanes:
+        return nothing(title, why_nothing(answer["lanes"]), look)
     brief = max(lane["seconds"] for lane in lanes) < 1
     unit, short, scale = ("milliseconds", "ms", 1e3) if brief else ("seconds", "s", 1.0)
 
@@ -46,7 +46,7 @@ def tokens_by_time(answer: dict, labels: dict[int, str] | None = None, look: str
     made = chart(
         title,
         f"by {unit}, derived; steeper is faster",
-        " ".join([answer["sentence"], *(lane_text(lane) for lane in lanes)]),
+        " ".join([answer["sentence"], *(lane_text(lane) for lane in answer["lanes"])]),
         look,
         {"words": unit, "rangemode": "tozero"},
         {"words": "tokens", "rangemode": "tozero"},
@@ -75,14 +75,14 @@ def tokens_at(race: list[list[float]], seconds: float) -> int:
 
 def against_plain(answer: dict, look: str = "light") -> go.Figure:
     """Each lane compared with plain decoding, one target forward per token: its speed and its energy."""
-    lanes, colours = [one for one in answer["lanes"] if one["tokens"]], theme(look)
+    lanes, colours = list(filter(timed, answer["lanes"])), theme(look)
     title = "Compared with plain decoding"
     if not lanes:
-        return nothing(title, NONE, look)
+        return nothing(title, why_nothing(answer["lanes"]), look)
     made = chart(
         title,
         "right of 1: faster, or more energy; plain: one target forward per token, derived",
-        " ".join(lane_text(lane) for lane in lanes),
+        " ".join(lane_text(lane) for lane in answer["lanes"]),
         look,
         {"words": "× plain decoding", "rangemode": "tozero"},
         {"words": "lane", "autorange": "reversed", "type": "category"},
@@ -111,10 +111,22 @@ def against_plain(answer: dict, look: str = "light") -> go.Figure:
     return made.update_layout(barmode="group").update_xaxes(range=[0, 1.25 * max(1, high)])
 
 
+def timed(lane: dict) -> bool:
+    """Whether a lane has tokens and forwards that wrote them: traces from elsewhere may record none."""
+    return lane["tokens"] > 0 and lane["seconds"] > 0
+
+
+def why_nothing(lanes: list[dict]) -> str:
+    """Why there is nothing to draw of lanes that are all not `timed`."""
+    return " ".join(lane_text(lane) for lane in lanes) or NONE
+
+
 def lane_text(lane: dict) -> str:
     """A lane's time and energy on that machine, in a sentence."""
     if not lane["tokens"]:
         return f"Lane {lane['lane']} has no token yet."
+    if not lane["seconds"]:
+        return f"Lane {lane['lane']} records no forward, so its time there is not known."
     energy = ratio(lane["joules"], lane["plain"]["joules"])
     than = "" if energy is None else f", {significant(energy)} × the energy"
     return (

@@ -250,8 +250,8 @@ def legend(figure: go.Figure, x: float, y: float, max_width: float = 0) -> Itera
 
 
 def axes(figure: go.Figure) -> list[str]:
-    """The names of the y axes that are used."""
-    return list(dict.fromkeys(trace.yaxis or "y" for trace in figure.data)) or ["y"]
+    """The names of the y axes of all panels: words stand beside those too in which nothing is drawn."""
+    return [name.replace("yaxis", "y") for name in figure.layout.to_plotly_json() if name.startswith("yaxis")]
 
 
 def scale(axis: str, at: Frame) -> Iterator[str]:

@@ -12,7 +12,7 @@ from decoders.trace.trace import Trace
 from visualizers.scene.marks import Header
 
 PLAN_ITEM, READINESS, KIND = "plan item", "readiness", "note"  # scores and kind of link that are read
-PLANNER = "planner"
+PLANNER, UNNAMED = "planner", "stream ?"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Bus:
         blocks = []
         for score in (score for score in step.of(Score) if score.name == READINESS):
             read = {at[link.source]: link.weight for link in links if link.target == score.node}
-            sent, stream = score.parts.get("note"), score.level
+            sent, stream = score.parts.get("note"), score.level or UNNAMED
             block = Block(
                 stream,
                 int(score.parts["round"]),

@@ -105,6 +105,10 @@ from decoders.trace.token_text import visible as visible
 Op = dict
 
 
+MAX_DIGITS = 6  # of the number of a level
+LARGEST = 1024  # number in a lane's parameters by which a view lays out its rows and columns
+
+
 @dataclass
 class Header:
     """What a view knows of a lane before its first step. `vocabulary` (token id -> bytes) grows with the
@@ -121,6 +125,27 @@ class Header:
     def of(cls, trace) -> "Header":
         """The header of a trace."""
         return cls(trace.prompt, trace.vocabulary, trace.shaping, trace.title, trace.lacks)
+
+    def number(self, name: str, default: float) -> float:
+        """A parameter that is a number from 0 on, at most LARGEST; `default` where it is none, since a trace
+        from elsewhere may have anything there.
+        """
+        value = self.parameters.get(name)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        return min(value, LARGEST) if is_number else default
+
+    def word(self, name: str, default: str = "") -> str:
+        """A parameter that is a text; `default` where it is none."""
+        value = self.parameters.get(name)
+        return value if isinstance(value, str) else default
+
+
+def numbered(level: str | None, default: int) -> int:
+    """The number at the end of a level, such as 3 of `layer 3`; `default` where there is none, since a trace
+    from elsewhere may name its levels in any way.
+    """
+    last = (level or "").rpartition(" ")[2]
+    return int(last) if last.isdecimal() and len(last) <= MAX_DIGITS else default
 
 
 SOURCES = {  # of drafted tokens, where it is not a second model

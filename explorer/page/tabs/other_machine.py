@@ -143,15 +143,16 @@ def estimate(seen: Screen, device: Device, target: Size, draft: Size) -> dict:
 
 
 def cells(answer: dict, names: dict[int, str]) -> list[list[str]]:
-    """The rows of the table; a lane without a token gets dashes."""
+    """The rows of the table; a lane without a token or a forward gets dashes."""
     return [[f"{lane['lane']} {names[lane['lane']]}", *figures(lane)] for lane in answer["lanes"]]
 
 
 def figures(lane: dict) -> list[str]:
     """The figures of a lane, in the order of HEADERS."""
     from visualizers.figures.charts import significant
+    from visualizers.figures.other_machine import timed
 
-    if not lane["tokens"]:
+    if not timed(lane):
         return [DASH] * (len(HEADERS) - 1)
     plain = lane["plain"]
     return [

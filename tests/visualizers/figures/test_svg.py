@@ -7,10 +7,12 @@ import plotly.graph_objects as go
 import pytest
 
 from decoders.registry import strategies
-from decoders.trace.trace import load
+from decoders.trace.trace import from_json, load
 from explorer.catalog import method_cards
+from tests.helpers.bad_files import small_trace
 from visualizers.figures.scene_figure import figure
-from visualizers.figures.svg import clean, svg, thumbnail
+from visualizers.figures.svg import clean, frame, svg, thumbnail
+from visualizers.registry import names
 
 SPACE = "{http://www.w3.org/2000/svg}"
 SOME = ["greedy", "beam", "speculative", "specinfer", "jacobi", "lattice", "momentum", "topic_plan", "sample"]
@@ -78,3 +80,12 @@ def test_a_figure_is_as_wide_as_what_is_drawn(name):
     """Bands without an end, and changes of what was never drawn, are no reason to be wide or to fail."""
     made = figure(load(method_cards.file_of(name)))
     assert made.layout.width < 1500 and len(made.layout.xaxis.tickvals) < 40
+
+
+def test_a_panel_in_which_nothing_is_drawn_keeps_its_words():
+    """Names of rows stand beside panels that have no marks: pictures of a trace without anything special."""
+    trace = from_json(small_trace())
+    for view in names():
+        at = frame(trace.figure(view))
+        assert svg(trace.figure(view)).startswith("<svg"), view
+        assert {one.yref for one in at.figure.layout.annotations} <= set(at.scales), view

@@ -37,8 +37,8 @@ class Entropy:
         self.offers: dict[int, tuple[list, float]] = {}
         self.column = 0  # committed tokens so far; the next one stands in column + 1
         self.ceiling = 6  # top of the bits panel; only ever grows, in steps of 2
-        self.fork_bits = header.parameters.get("fork_entropy", FORK_BITS)
-        self.fork_second = header.parameters.get("fork_second", FORK_SECOND)
+        self.fork_bits = header.number("fork_entropy", FORK_BITS)
+        self.fork_second = header.number("fork_second", FORK_SECOND)
 
     def head(self) -> dict:
         """Title, question and layout of the view."""

@@ -25,7 +25,7 @@ class Rules:
     """x counts characters of a line from 1, y lines of the typed text."""
 
     def __init__(self, header: Header):
-        self.text = str(header.parameters.get("constraint_text", ""))
+        self.text = header.word("constraint_text")
         brackets = header.parameters.get("constraint") == "json_schema" and "\n" not in self.text.strip()
         self.known = False  # whether any place has been recorded
         self.lines = wrapped(bracketed(self.text) if brackets else plain(self.text), self.text)

@@ -17,7 +17,7 @@ class CandidateMatrix:
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
-        self.single = header.parameters.get("num_candidates", 1) == 1
+        self.single = header.number("num_candidates", 1) == 1
 
     def head(self) -> dict:
         """Title, question, layout and legend."""

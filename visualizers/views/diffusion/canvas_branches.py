@@ -20,7 +20,7 @@ class CanvasBranches:
 
     def __init__(self, header: Header):
         self.nodes, self.prompt = Nodes(header), len(header.prompt)
-        self.length = int(header.parameters.get("block_length") or 0)
+        self.length = int(header.number("block_length", 0))
         self.masks: set[int] = set()
         self.forwards = self.tokens = self.filled = self.canvases = self.extra = 0
         self.y = 0.0
@@ -79,9 +79,10 @@ class CanvasBranches:
         filled = {p: e for p, e in cells[None].items() if e.state in FILLED}
         self.filled += len(filled)
         self.extra += sum(event.state == "lookahead" for event in filled.values())
+        scores = {level: score for level, score in scores.items() if level in cells}
+        if ANCHOR not in scores:  # one canvas, nothing to compare
+            scores, cells[ANCHOR] = {}, cells[None]
         winner = next((level for level, s in scores.items() if accepted(verdicts.get(s.node))), ANCHOR)
-        if not scores:  # one canvas, nothing to compare
-            cells[ANCHOR] = cells[None]
         names = list(scores) or [ANCHOR]
         top = round(self.y + HEADER, 3)
         positions = self._strip(cells[None])
@@ -104,7 +105,7 @@ class CanvasBranches:
     # ---- marks -----------------------------------------------------------------------------------
     def _strip(self, cells: dict) -> list[int]:
         """The positions of the block that is filled; of a long one those from its first mask on."""
-        low, last = min(cells), max(self.masks)
+        low, last = min(cells), max(self.masks | set(cells))
         if 0 < self.length <= WIDEST:
             low -= (low - self.prompt) % self.length
             return list(range(low, min(low + self.length, last + 1)))

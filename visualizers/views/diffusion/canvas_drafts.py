@@ -94,7 +94,7 @@ class CanvasDrafts:
             parent = target_of(event.parent, verdicts)
             at = depth.get(parent, 0), row.get(parent, 0)
             ops.append(self._edge(f"{node}", at, (depth[node], row[node]), STATES[verdict.status]))
-            ops.append(self._draft(event, verdict, depth[node], row[node], added[LEVEL.format(node)]))
+            ops.append(self._draft(event, verdict, depth[node], row[node], added.get(LEVEL.format(node), [])))
         end = len(path)
         self.accepted += end
         ops.append(self._edge("own", (end, 0), (end + 1, 0), "accepted"))

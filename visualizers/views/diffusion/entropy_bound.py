@@ -28,8 +28,8 @@ class EntropyBound:
 
     def __init__(self, header: Header):
         self.header, self.prompt = header, len(header.prompt)
-        self.gamma = float(header.parameters.get("gamma", 0.0))
-        self.columns = max(MIN_COLUMNS, int(header.parameters.get("block_length", MIN_COLUMNS)))
+        self.gamma = header.number("gamma", 0.0)
+        self.columns = max(MIN_COLUMNS, int(header.number("block_length", MIN_COLUMNS)))
         self.blocks: list[list[int]] = []  # the positions of each block
         self.tokens: dict[int, int] = {}  # position -> token, of those that are filled
         self.cached: set[int] = set()

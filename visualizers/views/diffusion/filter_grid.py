@@ -20,7 +20,7 @@ class FilterGrid:
 
     def __init__(self, header: Header):
         self.header, self.prompt = header, len(header.prompt)
-        self.theta = float(header.parameters.get("theta", 1.0))
+        self.theta = header.number("theta", 1.0)
         self.open: set[int] = set()  # columns that are neither filled nor after the end
         self.final: dict[int, tuple[int, int]] = {}  # column -> (token, iteration) it was filled with
         self.offered: dict[int, dict[int, int]] = {}  # column -> most likely token -> its first iteration

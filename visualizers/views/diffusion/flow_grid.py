@@ -4,7 +4,7 @@ A fold over Cell, Score ("jump_probability") and Commit; rows are steps, columns
 candidates (a cell's level) stand below each other. Knows no strategy.
 """
 
-from visualizers.scene.marks import Header, Nodes, Op, many, probability, view, visible
+from visualizers.scene.marks import Header, Nodes, Op, many, numbered, probability, view, visible
 
 JUMP = "jump_probability"
 # grey of a cell whose position changed this many times or more: its text stays readable
@@ -18,7 +18,7 @@ class FlowGrid:
     def __init__(self, header: Header):
         self.header, self.prompt = header, len(header.prompt)
         self.nodes = Nodes(header)
-        self.height = header.parameters.get("num_steps", 16) + 2  # rows of a candidate, an empty one included
+        self.height = int(header.number("num_steps", 16)) + 2  # rows of a candidate, an empty one included
         self.changes: dict[tuple[int, int], int] = {}  # (candidate, column) -> changes so far
         self.last: dict[tuple[int, int], str] = {}  # (candidate, column) -> id of its newest cell
         self.slots: dict[int, int] = {}  # proposed node -> candidate
@@ -75,7 +75,7 @@ class FlowGrid:
         jumped = sum(cell.state == "changed" for cells in rows.values() for cell in cells)
         if self.time and rows:
             ops += self._clock(jumped)
-        if jumped or self.time and rows:
+        if self.time and rows:
             ops.append({"say": f"{many(jumped, 'position')} jumped at t {probability(self.time[0])}."})
         for event in trimmed:
             key = self.last.get((candidate(event), self._column(event.position)))
@@ -133,9 +133,10 @@ class FlowGrid:
             return [{"id": name, "kind": "cell", **place, **look, "text": shown}]
         t, jump = self.time or (0.0, 0.0)
         how = "jumped" if cell.state == "changed" else "stayed"
+        sure = "" if cell.confidence is None else f"; probability of the token {probability(cell.confidence)}"
         hover = [
             f"{shown}: {how} at t {probability(t)}; changed {many(times, 'time')} so far",
-            f"jump probability {probability(jump)}; probability of the token {probability(cell.confidence)}",
+            f"jump probability {probability(jump)}{sure}",
         ]
         weight = round(DARKEST * min(times, MANY) / MANY, 3)
         look = {"state": "prompt", "fill": "amount", "weight": weight, "hover": hover, "text": shown}
@@ -160,4 +161,4 @@ class FlowGrid:
 
 def candidate(cell) -> int:
     """The number of the candidate that a cell belongs to, from 0."""
-    return int(cell.level) - 1 if cell.level else 0
+    return max(0, numbered(cell.level, 1) - 1)

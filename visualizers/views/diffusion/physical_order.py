@@ -24,9 +24,9 @@ class PhysicalOrder:
 
     def __init__(self, header: Header):
         self.header, self.prompt = header, len(header.prompt)
-        self.tau = float(header.parameters.get("tau", 0.0))
-        self.penalty = float(header.parameters.get("distance_penalty", 0.0))
-        self.columns = 2 * int(header.parameters.get("window", 4))
+        self.tau = header.number("tau", 0.0)
+        self.penalty = header.number("distance_penalty", 0.0)
+        self.columns = 2 * int(header.number("window", 4))
         self.forwards = self.tokens = self.cached = self.written = 0
         self.shown: list[str] = []
 

@@ -8,7 +8,7 @@ those that read the token before it, and so computed its logits. Knows no strate
 import math
 from collections import Counter
 
-from visualizers.scene.marks import Header, Nodes, Op, view
+from visualizers.scene.marks import Header, Nodes, Op, numbered, view
 from visualizers.views.any_lane.entropy import mark
 
 STRONG, WEAK, APART = "strong experts", "weak experts", "divergence"  # names of the scores that are read
@@ -149,7 +149,7 @@ class Experts:
 
 def layer_of(score) -> int:
     """The layer of a score, from 1."""
-    return int(score.level.split()[-1])
+    return numbered(score.level, 1)
 
 
 def ticks(ceiling: int) -> list:

@@ -19,7 +19,7 @@ class Belief:
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
-        self.max_signs = len(header.parameters.get("weights", "letter"))  # most signs possible
+        self.max_signs = len(header.word("weights", "letter"))  # most signs possible
         self.rows: dict[str, int] = {}  # sign -> its row
         self.column, self.first = 0, 1  # tokens so far; the first of the newest letter's
         self.ended, self.right = 0, 0  # letters read; how many of them correctly

@@ -6,11 +6,10 @@ with its cost; where edges meet, prefixes were merged. Places are fixed when an 
 no strategy.
 """
 
-from visualizers.scene.marks import Header, Nodes, Op, many, view
+from visualizers.scene.marks import Header, Nodes, Op, many, numbered, view
 from visualizers.scene.spread import spread
 
 LISTED = 6  # paths that are listed at the right
-STATE = "state "  # begins the level of a score
 Edge = tuple[int, int]  # state, token
 
 
@@ -106,7 +105,7 @@ class Automaton:
     def _tried(self, event) -> list[Edge]:
         """Reads an edge; returns it in a list if it is new."""
         node = event.node
-        state = self.state[node] = int(event.level.removeprefix(STATE))
+        state = self.state[node] = numbered(event.level, 0)
         self.layer.setdefault(state, int(event.parts["layer"]))
         parent = self.nodes.parent.get(node)
         if parent not in self.state:  # where the search starts

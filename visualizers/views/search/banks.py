@@ -5,7 +5,7 @@ bank) and "met" (how much a text has met). Each bank is a band of rows: its slot
 Knows no strategy.
 """
 
-from visualizers.scene.marks import Header, Op, many, view
+from visualizers.scene.marks import Header, Op, many, numbered, view
 from visualizers.scene.tree_rows import Slots
 from visualizers.views.search.beam_tree import BeamTree
 
@@ -88,7 +88,7 @@ class Banks(BeamTree):
 
     def _slots(self, event, column: int) -> list[Op]:
         """One cell: the slots that a bank got in a step."""
-        bank = int(event.level.removeprefix(BANK))
+        bank = min(numbered(event.level, 0), len(self.slots.tops) - 1)
         count, competing = int(event.total), int(event.parts.get("candidates", 0))
         hover = f"bank {bank}: {many(competing, 'candidate')} for {many(count, 'slot')}"
         place = {"x": column, "y": self.slots.tops[bank], "w": 0.8, "h": 0.7}
@@ -119,7 +119,7 @@ class Banks(BeamTree):
         """The bank of a node, else its parent's."""
         for score in scores.get(event.node, []):
             if score.level and score.level.startswith(BANK):
-                return int(score.level.removeprefix(BANK))
+                return numbered(score.level, 0)
         return self.group.get(event.parent, 0)
 
     def _quiet(self, node: int, look: tuple) -> bool:

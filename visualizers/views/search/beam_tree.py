@@ -23,11 +23,10 @@ class BeamTree:
 
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
-        parameters = header.parameters
         self.rows = max(
-            int(parameters.get(k) or 1) for k in ("num_beams", "num_return_sequences", "population")
+            int(header.number(k, 1)) or 1 for k in ("num_beams", "num_return_sequences", "population")
         )
-        self.slots = Slots(self.rows, self.nodes.root, int(parameters.get("num_beam_groups") or 1))
+        self.slots = Slots(self.rows, self.nodes.root, int(header.number("num_beam_groups", 1)) or 1)
         self.group: dict[int, int] = {self.nodes.root: 0}  # placed node -> its group
         self.levels: list[str] = []  # names of the groups, in the order in which they were first heard of
         self.live: set[int] = {self.nodes.root}
@@ -60,7 +59,7 @@ class BeamTree:
             "priority": 3,
             "hover": ["end of the prompt"],
         }
-        expected = self.header.parameters.get("max_new_tokens")
+        expected = self.header.number("max_new_tokens", 0)
         several = self.rows > 1
         bands = [
             {

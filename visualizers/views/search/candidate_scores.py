@@ -29,7 +29,7 @@ class Scores:
         self.best: list[float] = []
         self.stayed = 0
         # several candidates stand side by side in a column
-        self.wide = header.parameters.get("num_samples", 1) > 1
+        self.wide = header.number("num_samples", 1) > 1
 
     def head(self) -> dict:
         """Title, question, layout and legend."""

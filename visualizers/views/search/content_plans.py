@@ -5,7 +5,7 @@ so far, its level names its units; "adherence" and "reranker" of a summary, the 
 and Commit. Knows no strategy.
 """
 
-from visualizers.scene.marks import Header, Nodes, Op, many, view
+from visualizers.scene.marks import Header, Nodes, Op, many, numbered, view
 from visualizers.views.any_lane.entropy import mark
 
 LINE = 14  # tokens in a line, unless a sentence ends before
@@ -118,6 +118,7 @@ class Plans:
     def _plans(self, plans: list) -> list[Op]:
         """Plans that got another unit, and which plans continue."""
         ops: list[Op] = []
+        plans = [event for event in plans if numbered(event.level, 0) > 0]  # others name no unit
         for event in plans:
             if event.level not in self.paths:
                 ops += self._grown(event)
@@ -143,11 +144,11 @@ class Plans:
     def _grown(self, event) -> list[Op]:
         """A plan's newest unit, in the row of this unit, and the line to it."""
         level, units = event.level, event.level.split()
-        x, row = len(units), int(units[-1]) - 1
+        x, row = len(units), numbered(level, 1) - 1
         many = self.there[x, row] = self.there.get((x, row), -1) + 1
         y = row + APART * ((many + 1) // 2) * (1 if many % 2 else -1)
         self.paths[level], self.state[level] = (x, y), "live"
-        hover = [f"plan {level}: log p {minus(event.total)}", *(self.units[int(u) - 1] for u in units[-1:])]
+        hover = [f"plan {level}: log p {minus(event.total)}", *self.units[row : row + 1]]
         place = {"panel": "units", "x": x, "y": round(y, 3)}
         ops = [
             mark(f"p{level}", "node", **place, state="live", weight=0.5, quiet=True, hover=hover),

@@ -29,8 +29,7 @@ class Document:
         self.curves: list[int] = []  # first sentences of passages, in the order in which they were read
         self.flags: dict[int, float] = {}
         self.prefix = 0  # tokens of the longest prefix
-        expected = header.parameters.get("passages")
-        self.columns = min(SHOWN, int(expected)) if expected else 1
+        self.columns = max(1, min(SHOWN, int(header.number("passages", 1))))
 
     def head(self) -> dict:
         """Title, question, all sentences, and the legend."""

@@ -51,9 +51,9 @@ class LabelTrie:
 
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
-        labels_text = header.parameters.get("labels") or header.parameters.get("constraint_text", "")
+        labels_text = header.word("labels") or header.word("constraint_text")
         self.labels = labels_of(labels_text) if labels_text.strip() else []
-        self.separator = header.parameters.get("separator", SEPARATOR)
+        self.separator = header.word("separator") or SEPARATOR
         self.graph = trie_graph(self.labels)
         self.key = {place: f"n{at}" for at, place in enumerate(sorted(self.graph))}
         self.text = ""

@@ -33,10 +33,9 @@ class SumParts:
         self.column = 0
         self.scale = Scale(1.0, top=0.0)
         weighed = header.parameters.get("combine") != "product"
-        self.weight = header.parameters.get("likelihood_weight", 1.0) if weighed else 1.0
-        given = header.parameters
+        self.weight = header.number("likelihood_weight", 1.0) if weighed else 1.0
         # candidates of a column
-        self.room = min(MAX_CANDIDATES, given.get("num_samples", 2 * given.get("num_beams", 2)))
+        self.room = min(MAX_CANDIDATES, int(header.number("num_samples", 2 * header.number("num_beams", 2))))
         self.places: dict[int, float] = {}  # node -> x of its bars
         self.dots: set[int] = set()  # nodes with a mark for what became of them
 

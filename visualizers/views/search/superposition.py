@@ -29,7 +29,7 @@ class Superposition:
         self.share: dict[int, float] = {}
         self.shared: list = []  # of the forward of this step: most likely [token, logprob] pairs
         self.ended: set[int] = set()  # nodes with which a draft ended
-        self.drafts = int(header.parameters.get("num_beams") or 1)
+        self.drafts = int(header.number("num_beams", 1)) or 1
         self.measured = bool(header.parameters.get("linearity"))
 
     def head(self) -> dict:

@@ -17,7 +17,7 @@ class AcceptedLengths:
 
     def __init__(self, header: Header):
         self.costs = Costs()
-        self.longest = max((int(header.parameters.get(name) or 0) for name in DRAFTED), default=0)
+        self.longest = max((int(header.number(name, 0)) for name in DRAFTED), default=0)
         self.heights: dict[int, int] = {}  # accepted tokens -> rounds
         self.high = MIN_HEIGHT
         self.newest: str | None = None

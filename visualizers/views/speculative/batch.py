@@ -29,7 +29,7 @@ class Batch:
 
     def head(self) -> dict:
         """Title, question, layout and legend."""
-        sizes = [self.header.parameters.get(k) for k in ("num_assistant_tokens", "extra_tokens")]
+        sizes = [self.header.number(k, 0) for k in ("num_assistant_tokens", "extra_tokens")]
         return {
             "title": self.title,
             "question": "How far did each text of the batch get in each round? What did it wait for?",

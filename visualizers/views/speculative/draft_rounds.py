@@ -39,9 +39,10 @@ class DraftTree:
             {"id": "text", "kind": "panel", "y0": 0, "y1": 1, "px": 30, "rule": True},
             {"id": "rounds", "kind": "panel", "y0": -0.15, "y1": 6, "share": 1, "grow": True},
         ]
-        expected = self.header.parameters.get("max_new_tokens")
-        sizes = [self.header.parameters.get(k) for k in ("num_assistant_tokens", "prompt_lookup_num_tokens")]
-        sizes += [len(self.header.parameters.get("widths") or "")]
+        expected = self.header.number("max_new_tokens", 0)
+        sizes = [self.header.number(k, 0) for k in ("num_assistant_tokens", "prompt_lookup_num_tokens")]
+        widths = self.header.parameters.get("widths")
+        sizes += [len(widths)] if isinstance(widths, str | list) else []
         depth = max([int(s) for s in sizes if s], default=5) + 1
         return {
             "title": self.title,

@@ -9,7 +9,7 @@ have read.
 from statistics import fmean
 
 from decoders.trace.events import Score, Verdict
-from visualizers.scene.marks import Header, Nodes, Op, view
+from visualizers.scene.marks import Header, Nodes, Op, numbered, view
 from visualizers.views.any_lane.entropy import mark
 
 ROWS = 8  # most depths shown
@@ -56,7 +56,7 @@ class Drift:
         by_depth: dict[int, list[Score]] = {}
         for event in step.of(Score):
             if event.name == "drift" and event.level:
-                by_depth.setdefault(int(event.level.split()[-1]), []).append(event)
+                by_depth.setdefault(numbered(event.level, 0), []).append(event)
         if not by_depth:
             return []
         self.round += 1

@@ -25,7 +25,7 @@ class Fragments:
 
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
-        self.mark = header.parameters.get("mark", "").encode()
+        self.mark = header.word("mark").encode()
         self.column: dict[int, int] = {self.nodes.root: 0}
         self.rounds, self.ended, self.begun, self.left = 0, 0, 1, 0.5
         self.own: int | None = None  # the newest token, with which the next round begins

@@ -8,7 +8,7 @@ read, and one path of the draft. Knows no strategy.
 
 import math
 
-from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
+from visualizers.scene.marks import STATES, Header, Nodes, Op, many, numbered, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.entropy import mark
 
@@ -72,7 +72,7 @@ class Sees:
         drafted = drafted_of(born, verdicts)
         for event in step.events:
             if type(event).__name__ == "Score" and event.name == NAME and event.level:
-                self.reach[int(event.level.split()[-1])] = int(event.total)
+                self.reach[numbered(event.level, 1)] = int(event.total)
                 self.states, self.offset = event.parts, int(event.node in drafted)
         path = path_of(drafted, verdicts)
         if not self.reach or len(path) <= self.offset:

@@ -25,13 +25,13 @@ class Shortlist:
 
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
-        self.listed = min(MAX_PLACES, header.parameters.get("beta") or LISTED)
+        self.listed = min(MAX_PLACES, int(header.number("beta", LISTED)) or LISTED)
         self.rounds = self.passed = self.tolerated = 0
         self.y = 0.0  # top of the next round
 
     def head(self) -> dict:
         """Title, question, layout and legend."""
-        guesses = self.header.parameters.get("num_assistant_tokens") or 5
+        guesses = int(self.header.number("num_assistant_tokens", 5)) or 5
         return {
             "title": self.title,
             "question": "How does the target rank the guesses? How far behind its best token are they?",
