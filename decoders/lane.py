@@ -29,7 +29,7 @@ from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
 from decoders.limits import AtLimit, Limits
 from decoders.logits.watermark import Detector
-from decoders.memory.lane_memory import memory_of
+from decoders.memory.lane_memory import drafts_stay_exact, memory_of
 from decoders.model_interface import Model
 from decoders.processing import Processing
 from decoders.refusal import Refusal
@@ -127,6 +127,8 @@ class Lane(Processing):
         if any(own.values()) and "model_defaults" not in self.parameters:
             raise Refusal(f"{self.strategy.title} takes no processors; use one that does, such as greedy.")
         for sentence in model_defaults.sentences(self.parameters, target.generation):
+            self.note(sentence)
+        if sentence := drafts_stay_exact(self.parameters, self.strategy.badge(self.parameters)):
             self.note(sentence)
         self._detector = Detector(self.shaping, vocabulary)
         self._stack(vocabulary)  # refuses an unusable processor now and not in the first step

@@ -75,7 +75,15 @@ MEMORIES = (
                 "Numbers that share a scale; 0: a whole channel of the keys, or a token's whole value.",
                 low=0,
             ),
-            number("outliers", 0.02, "Share of numbers that are stored exactly.", low=0.0, high=0.5),
+            number(
+                "outliers",
+                0.02,
+                "Share of numbers that are stored exactly: the largest and smallest of each key channel of a "
+                "block, and of each token's values. Counts are rounded: 0.02 keeps none of the keys in a "
+                "block of up to 50 tokens.",
+                low=0.0,
+                high=0.5,
+            ),
             number(
                 "rank",
                 4,

@@ -23,6 +23,7 @@ DRIFT = "KL from the full cache"
 BYTES = "memory bytes"  # of a Score; its part `full`: of the full cache
 SCOPE = "full cache"  # of the lens forward that measures drift
 ALL = "all layers"  # level of a Cell
+LOSSLESS = ("lossless", "exact in", "exact because")  # beginnings of badges of strategies that guess ahead
 
 
 def misfit(parameters: dict[str, Any], models: Mapping[str, Any]) -> str | None:
@@ -43,6 +44,18 @@ def misfit(parameters: dict[str, Any], models: Mapping[str, Any]) -> str | None:
     except Refusal as error:
         return str(error)
     return None
+
+
+def drafts_stay_exact(parameters: dict[str, Any], promised: str) -> str | None:
+    """What a lane has to say whose strategy promises without a memory (`promised`) the text that the target
+    writes token by token; None if nothing.
+    """
+    if parameters.get("memory_of") != "target" or not promised.startswith(LOSSLESS):
+        return None
+    return (
+        "Guessed tokens stay exact until they are committed, so this lane may write another text than "
+        "decoding token by token with the same memory."
+    )
 
 
 def memory_of(parameters: dict[str, Any], models: dict[str, Any]) -> "LaneMemory | None":

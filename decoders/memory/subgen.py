@@ -167,15 +167,14 @@ class SubGen(Policy):
         spread = home[..., None].expand_as(sums)
         self.sums = torch.zeros_like(sums[:, : chosen.shape[1]]).scatter_add(1, spread, sums)
         self.places, self.done = at.gather(1, chosen), end
-        bias, pool = (
-            slots.bias.flatten(0, 1),
-            slots.pool[:, 1].flatten(0, 1),
-        )  # copies where they are not views
-        bias[:, places[:end]] = HIDDEN
-        bias[rows, places[self.places]] = self.counts.log().to(bias)
-        pool[rows, places[self.places]] = self.sums / self.counts[..., None]
-        slots.bias.copy_(bias.view(slots.bias.shape))
-        slots.pool[:, 1].copy_(pool.view(slots.pool[:, 1].shape))
+        layer, head, at = (
+            rows // self.shape.kv_heads,
+            rows % self.shape.kv_heads,
+            places[self.places],
+        )  # [B, C]
+        slots.bias[:, :, places[:end]] = HIDDEN
+        slots.bias[layer, head, at] = self.counts.log().to(slots.bias)
+        slots.pool[layer, 1, head, at] = self.sums / self.counts[..., None]
 
     # ---- the paper's
     # -------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from decoders.memory.gear import (
     without_error,
 )
 from decoders.memory.policy import Slots
+from decoders.memory_options import memories
 
 PLAIN = {"memory_bits": 2, "memory_group": 64, "memory_outliers": 0.0, "memory_rank": 0, "memory_buffer": 20}
 
@@ -100,3 +101,10 @@ def test_the_newest_tokens_wait_in_the_buffer(shape):
         assert gear.states(count)[0] == ["quantised"] * done + ["full"] * (count - done)
         blocks = sum(block_bytes(n, shape.kv_heads, shape.width, gear.parameters, r) for n, r in gear.blocks)
         assert gear.kept_bytes(count) == shape.layers * blocks + (count - done) * shape.slot_bytes
+
+
+def test_the_default_says_from_which_size_on_keys_have_outliers():
+    (share,) = (p for p in memories()["gear"].parameters if p.name == "memory_outliers")
+    keys = {n: int(outliers(torch.randn(3, n), share.default).sum()) for n in (20, 50, 51)}
+    assert keys == {20: 0, 50: 0, 51: 3 * 2}
+    assert f"{share.default} keeps none of the keys in a block of up to 50 tokens" in share.help

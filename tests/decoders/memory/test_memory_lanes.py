@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from decoders import memory_options as options
 from decoders import registry
@@ -9,8 +10,10 @@ from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.memory.engine import MemoryEngine
 from decoders.memory.lane_memory import ALL, BYTES, DRIFT, SCOPE
+from decoders.models.loaded_model import LoadedModel
 from decoders.suitability import problem
-from decoders.trace.events import Cell, Commit, Forward, Score
+from decoders.trace.events import Cell, Commit, Forward, Note, Score
+from tests.helpers import tiny_models
 from tests.helpers.served_here import ServedHere
 
 PROMPT = [30 + (5 * i) % 43 for i in range(20)]
@@ -189,3 +192,39 @@ def test_misfits_are_refused_in_one_sentence(models, tiny_model):
     )
     sentence = problem(other, other.check({"memory": "gear"}), {"target": tiny_model("masked")})
     assert "keeps none in slots" in sentence
+
+
+@pytest.fixture(scope="module")
+def one_layer(models):
+    """Target and draft, each with a single layer."""
+    config = {**tiny_models.ROPE, "num_hidden_layers": 1, "max_position_embeddings": tiny_models.CONTEXT}
+    made = {}
+    for seed, (role, model) in enumerate(models.items()):
+        torch.manual_seed(seed)
+        bare = LlamaForCausalLM(LlamaConfig(**config, vocab_size=len(model.tokenizer)))
+        made[role] = LoadedModel(f"one layer {seed}", bare.eval().to(tiny_models.DEVICE), model.tokenizer)
+    return made
+
+
+@pytest.mark.parametrize("more", [*({"memory": name, **tight} for name, tight in TIGHT.items()), STREAMING])
+def test_every_memory_works_on_a_model_of_one_layer(one_layer, more):
+    plain, tight = run(one_layer), run(one_layer, **more)
+    assert len(tight.output()) == len(plain.output())
+    (name, whole) = more["memory"], WHOLE[more["memory"]]
+    assert run(one_layer, memory=name, **whole).output() == plain.output()
+    assert events(tight, Score)
+
+
+@pytest.mark.parametrize("name", ["speculative", "jacobi"])
+def test_a_lane_says_that_tokens_stay_exact_until_they_are_committed(models, name):
+    """The badge promises nothing, and a note says why the text may be another than without guesses."""
+    lossy, own = run(models, name, memory="gear"), {"memory": "gear", "memory_of": "draft"}
+    lossless = run(models, name, **(own if name == "speculative" else {}))
+    notes = " ".join(note.text for note in lossy.steps[0].of(Note))
+    assert (
+        "another text than decoding token by token with the same memory" in notes and lossy.badge == "relaxed"
+    )
+    assert (
+        not any("same memory" in note.text for note in events(lossless, Note)) and lossless.badge != "relaxed"
+    )
+    assert not any("same memory" in note.text for note in events(run(models, memory="gear"), Note))
