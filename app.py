@@ -22,7 +22,7 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before gradio is imported: n
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
     """Parses the command line; unusable arguments end the program with one sentence and exit status 2."""
     from decoders.models.address import ENGINE_HELP, ENGINES, held_by
-    from decoders.models.catalog import DRAFT, TARGET, by_role, locate
+    from decoders.models.catalog import DRAFT, TARGET, by_role, default_draft, locate
     from decoders.registry import include
     from explorer.access import LOOPBACK, Access, chosen_token
 
@@ -38,8 +38,8 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--draft",
-        default=DRAFT,
-        help="draft model, named in the same ways; several separated by commas, or none",
+        help="draft model, named in the same ways; several separated by commas, or none (default: "
+        f"{DRAFT} for a target with its tokens, else none)",
     )
     parser.add_argument(
         "--heads",
@@ -88,6 +88,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     )
     options = parser.parse_args(given)
     options.model = held_by(options.engine, options.model)
+    options.draft = options.draft or default_draft(options.model) or "none"
     if options.port is not None and not 0 < options.port < 65536:
         parser.error(f"--port must be a number from 1 to 65535, not {options.port}.")
     host = options.host or os.environ.get("GRADIO_SERVER_NAME", LOOPBACK[0])
@@ -125,6 +126,7 @@ def make(options: argparse.Namespace):
     from explorer.page.import_gradio import import_gradio
 
     import_gradio()
+    from explorer.catalog import opening_lanes, recorded_runs
     from explorer.page.layout import build
     from explorer.runs.lane_factory import lane_maker
     from explorer.runs.model_pool import Loader
@@ -135,7 +137,9 @@ def make(options: argparse.Namespace):
         sandbox.allow_unsealed()
     draft = None if options.draft == "none" else options.draft
     loader = Loader(options.model, draft, options.device, options.allowed, options.heads, options.capture)
-    demo, launch = build(Runs(lane_maker(loader)), loader, options.access)
+    stored = loader.names == recorded_runs.MODELS  # the first picture is never one of other models
+    opening = None if stored else opening_lanes.expected(loader.names)
+    demo, launch = build(Runs(lane_maker(loader)), loader, options.access, opening)
     return demo, launch, loader
 
 

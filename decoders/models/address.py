@@ -68,6 +68,13 @@ def vllm_parsed(address: str) -> tuple[str, dict[str, Any]]:
     return name, options
 
 
+def words_of(name: str) -> str:
+    """The name of the model whose tokenizer a model uses. Raises ValueError with one sentence."""
+    if name.startswith(VLLM):
+        return vllm_parsed(name)[0]
+    return parsed(name)[2] if is_address(name) else name
+
+
 def check(address: str) -> None:
     """Raises ValueError with one sentence for an invalid address."""
     vllm_parsed(address) if address.startswith(VLLM) else parsed(address)

@@ -1,8 +1,9 @@
 """Model names: shipped names, folders, Hub ids. Fast, since it imports no torch and reads no weights."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 from decoders.models import address, edited_names
 from decoders.refusal import Refusal
@@ -94,6 +95,47 @@ def sorted_draft(target: str) -> str | None:
         if facts.get("distilled_from") == target and facts.get("exits"):
             return name
     return None
+
+
+def default_draft(target: str) -> str | None:
+    """The shipped draft for a target with its tokens, which the files of both say; None for any other."""
+    return DRAFT if same_tokens(target, DRAFT) else None
+
+
+def same_tokens(one: str, other: str) -> bool | None:
+    """Whether two models have the same tokens, by their files; None where these are not at hand."""
+    sizes, tokens = [scored(name) for name in (one, other)], []
+    if None in sizes:
+        return None
+    if sizes[0] != sizes[1]:
+        return False
+    tokens = [tokens_in(name) for name in (one, other)]
+    return None if None in tokens else tokens[0] == tokens[1]
+
+
+def scored(name: str) -> int | None:
+    """How many tokens a model scores, by its config.json; None where there is none at hand."""
+    return _read(name, "config.json", lambda config: config["vocab_size"])
+
+
+def tokens_in(name: str) -> dict[str, int] | None:
+    """Token -> id of a model, by its tokenizer.json; None where there is none at hand."""
+    return _read(
+        name,
+        "tokenizer.json",
+        lambda file: (
+            dict(file["model"]["vocab"]) | {one["content"]: one["id"] for one in file["added_tokens"]}
+        ),
+    )
+
+
+def _read(name: str, file: str, take: Callable[[dict], Any]) -> Any:
+    try:
+        if edited := edited_names.edits_of(name):
+            name = edited.base
+        return take(json.loads((Path(locate(address.words_of(name))[0]) / file).read_text("utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def by_role(target: str, draft: str | None) -> dict[str, str]:

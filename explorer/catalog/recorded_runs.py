@@ -16,6 +16,8 @@ from explorer.runs.model_pool import Loader
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "examples"
 PROMPT = "Once upon a time"
 MAX_NEW_TOKENS = 40
+OPENING = ("beam", "speculative", "universal", "greedy")  # with which a page may open: see opening_lanes.py
+MODELS = {"target": TARGET, "draft": DRAFT}  # of the stored run of the page
 LANES = [
     {"strategy": "beam", "parameters": {"num_beams": 4}, "seed": 0},
     {"strategy": "speculative", "parameters": {}, "seed": 0},
@@ -23,7 +25,9 @@ LANES = [
 
 
 def setup() -> dict:
-    """The run's `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}], declarations}`."""
+    """The run's `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}]}`, and `declarations`
+    of all strategies of `OPENING`: to make them takes torch, which is not loaded when the page opens.
+    """
     return json.loads((FOLDER / "first.json").read_text())
 
 
@@ -60,10 +64,10 @@ def record(loader: Loader, lanes: list[dict] = LANES, prompt: str = PROMPT) -> N
     FOLDER.mkdir(parents=True, exist_ok=True)
     for number, lane in enumerate(lane_maker(loader)(request), 1):
         lane.run().save(FOLDER / f"first-{number}.json.gz")
-    declared = [get(name).declaration() for name in dict.fromkeys(lane["strategy"] for lane in lanes)]
-    views = {d["name"]: d["views"][0] for d in declared}
+    views = {lane["strategy"]: get(lane["strategy"]).views[0] for lane in lanes}
     request["lanes"] = [{**lane, "view": views[lane["strategy"]]} for lane in lanes]
-    (FOLDER / "first.json").write_text(json.dumps({**request, "declarations": declared}, indent=1) + "\n")
+    request["declarations"] = [get(name).declaration() for name in OPENING]
+    (FOLDER / "first.json").write_text(json.dumps(request, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -36,23 +36,24 @@ SAVED = "A saved run: replay it with the slider. Decoding Explorer can decode ne
 
 
 def page_data(
-    run: Run,
+    run: Run | None,
     setup: dict,
     declarations: list[dict],
     models: dict[str, str],
     around: Around,
     saved: bool = False,
 ) -> dict:
-    """Returns the data of a page that shows `run`.
+    """Returns the data of a page that shows `run`, or only the lanes of `setup` if that is None.
 
     `setup`: its settings, `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}]}`;
     `declarations`: of the strategies known so far; `models`: role -> name; `saved`: see `lane_html`.
     """
-    cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
+    cursors = [{"view": lane.get("view"), "ops": 0, "rows": 0} for lane in setup["lanes"]]
+    shown = {"run": run.id, "answer": answer(run, cursors)} if run else {"run": None, "answer": None}
     prompts = recorded_runs.prompts()
     known = fields.known(declarations, saved)
     return {
-        "example": {"run": run.id, **setup, "answer": answer(run, cursors)},
+        "example": {**setup, **shown},
         **known,
         "families": FAMILIES,
         "start": origins.START,

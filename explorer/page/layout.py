@@ -21,7 +21,7 @@ from decoders.refusal import Refusal
 from decoders.registry import strategies
 from explorer import alive, experiments
 from explorer.access import Access, Guard
-from explorer.catalog import recorded_runs
+from explorer.catalog import opening_lanes, recorded_runs
 from explorer.export import fields
 from explorer.export.bars import Around
 from explorer.export.help_text import help_html
@@ -59,7 +59,7 @@ from explorer.page.tabs.events import Picked, inputs
 from explorer.page.uploads import MAX_FILE_BYTES
 from explorer.page_requests import Call, Control, Inspect, OfLane, Pull, Start
 from explorer.runs.model_pool import Loader
-from explorer.runs.scheduler import GONE, Runs
+from explorer.runs.scheduler import GONE, NoLane, Runs
 from explorer.runs.validation import as_json, check
 from explorer.tasks import sandbox
 
@@ -75,16 +75,23 @@ THEME = """const tell = () => { props.value = ExplorerPage.app.theme; };
 setTimeout(tell); ExplorerPage.app.on("theme", tell);"""
 
 
-def first_data(runs: Runs, loader: Loader, help: str, tabs: list[tuple[str, str]]) -> dict:
+def first_data(
+    runs: Runs, loader: Loader, help: str, tabs: list[tuple[str, str]], opening: list[dict] | None = None
+) -> dict:
     """Returns the data with which the page starts: the stored run with its declarations, names and limits.
 
-    `help` is the HTML of the help panel; `tabs` lists the id and title of each tab.
+    `help` is the HTML of the help panel; `tabs` lists the id and title of each tab; `opening`: see `build`.
     """
     setup = recorded_runs.setup()
-    run = runs.show(recorded_runs.traces(), run_id=EXAMPLE, asked=setup)
+    if opening is None:
+        run = runs.show(recorded_runs.traces(), run_id=EXAMPLE, asked=setup)
+    else:
+        run, setup = None, setup | {"lanes": opening}
     about = f"{serve.ABOUT} {SMALL}" if loader.choice.target in shipped() else serve.ABOUT
-    data = page_data(run, setup, setup["declarations"], asdict(loader.choice), Around(help, tabs, about))
-    fork = recorded_runs.first_rejection(data["example"]["answer"]["lanes"])
+    used = {lane["strategy"] for lane in setup["lanes"]}
+    declared = [one for one in setup["declarations"] if one["name"] in used]
+    data = page_data(run, setup, declared, asdict(loader.choice), Around(help, tabs, about))
+    fork = recorded_runs.first_rejection(data["example"]["answer"]["lanes"]) if run else None
     return data | {"gone": GONE, "fork": fork}
 
 
@@ -99,13 +106,17 @@ def version(known: bad_requests.Known) -> str:
     return hashlib.sha256(called.encode()).hexdigest()[:12]
 
 
-def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.Blocks, dict]:
+def build(
+    runs: Runs, loader: Loader, access: Access | None = None, opening: list[dict] | None = None
+) -> tuple[gr.Blocks, dict]:
     """Returns the Blocks and the keyword arguments for its `launch`.
 
-    `access` says who may use the app; by default, only pages opened on this machine.
+    `access` says who may use the app; by default, only pages opened on this machine. `opening`: the lanes
+    with which the page opens, nothing decoded in them; by default, those of the stored run, with it.
     """
     access = access or Access()
-    functions = [validated(runs, function) for function in server_functions(runs, loader)]
+    declared = server_functions(runs, loader, opening is not None)
+    functions = [validated(runs, function) for function in declared]
     gr.set_static_paths(experiments.FOLDER)  # served in place: Gradio's copies would be deleted after a while
     with Page(title=serve.TITLE, analytics_enabled=False, fill_width=True, delete_cache=TIDY) as demo:
         look = drawn("top", THEME, value="light")
@@ -146,7 +157,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         lambda: endpoints.tools(demo),
     )
     help = help_html(True, access.token is not None, endpoints.speaks_mcp())
-    first = first_data(runs, loader, help, [(tab.id, tab.label) for tab in tabs.children])
+    first = first_data(runs, loader, help, [(tab.id, tab.label) for tab in tabs.children], opening)
     first |= {"started": alive.STARTED, "version": version(known)}
     launch = {
         "app_kwargs": {
@@ -191,8 +202,9 @@ def declared(names: tuple[str, ...]) -> dict:
     return fields.known(strategies()[name].declaration() for name in names)
 
 
-def server_functions(runs: Runs, loader: Loader) -> list:
-    """All functions that the page's scripts can call.
+def server_functions(runs: Runs, loader: Loader, opens: bool = False) -> list:
+    """All functions that the page's scripts can call. `opens`: whether explorer_hello says with which lanes
+    the page opens, once the models are there.
 
     Each takes a request of the model it is annotated with (see `sessions.validated`). It returns JSON text,
     since Gradio would walk through an object.
@@ -209,14 +221,22 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         if loader.state == "ready":
             hello |= declared(tuple(strategies()))
             hello["facts"] = {role: model.facts() for role, model in loader.models.items()}
+            if opens:
+                hello["opening"] = await asyncio.to_thread(opening_lanes.that_run, loader.models)
         return json.dumps(hello)
 
     async def explorer_start(request: Start) -> str:
-        """Starts a run: `{session, state, prompt, max_new_tokens, lanes, models, chat}` gives `{run}`."""
+        """Starts a run: `{session, state, prompt, max_new_tokens, lanes, models, chat}` gives `{run}`.
+        `refused`: for each lane why it cannot run, or null; if none can, there is no run but an `error`.
+        """
 
         async def start() -> dict:
             await loader.settled(check(request)["models"])
-            return {"run": (await asyncio.to_thread(runs.start, request, request.session, request.state)).id}
+            try:
+                run = await asyncio.to_thread(runs.start, request, request.session, request.state)
+            except NoLane as none:
+                return {"error": str(none), "refused": none.reasons}
+            return {"run": run.id, "refused": run.refused}
 
         return await as_json(start())
 

@@ -1,23 +1,33 @@
 """Makes the lanes of a run from a checked request. Knows lanes and models, nothing of runs or pages."""
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+from decoders import registry
 from decoders.callbacks import Callbacks
 from decoders.refusal import Refusal
+from decoders.strategy import Strategy
+from decoders.trace.trace import Trace
 from explorer.runs.model_pool import Loader, share_cores
+from explorer.runs.run_state import RefusedLane
 from explorer.runs.slices import between, pause, wait
+from explorer.runs.validation import is_ours, sentence
 from explorer.tasks import sandbox
 from explorer.tasks.own_syntax import allowed
 from explorer.tasks.own_tests import pass_rate, runs_code
 
+log = logging.getLogger(__name__)
 PROGRAMS = ThreadPoolExecutor(sandbox.AT_ONCE, thread_name_prefix="programs")
 # for lanes of the app, the CLI and the experiments
 CALLBACKS = Callbacks(pass_rate, allowed, between, pause, wait, PROGRAMS)
 
 
 def lane_maker(loader: Loader) -> Callable[[dict], list]:
-    """Returns a function that makes the lanes of a checked request; it waits for the models. See `Runs`."""
+    """Returns a function that makes the lanes of a checked request; it waits for the models. In the place of
+    a lane that cannot run is a `RefusedLane`. See `Runs`.
+    """
 
     def make(request: dict) -> list:
         chosen = loader.find(request.get("models"))
@@ -27,21 +37,54 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
         share_cores(models)
         prompt = prompt_tokens(models["target"], request["prompt"], request.get("chat"))
         limits = Limits(max_new_tokens=request["max_new_tokens"])
-        lanes: list = []
-        for lane in request["lanes"]:
+
+        def lane(wanted: dict) -> Lane:
+            settings = (wanted["strategy"], prompt, models, wanted["parameters"], wanted["seed"], limits)
+            made = Lane(*settings, begin=wanted.get("begin"), callbacks=CALLBACKS)
             try:
-                wanted = (lane["strategy"], prompt, models, lane["parameters"], lane["seed"], limits)
-                lanes.append(Lane(*wanted, begin=lane.get("begin"), callbacks=CALLBACKS))
-                check_tests(lanes[-1].strategy, lanes[-1].parameters, text_before(lanes[-1]))
-            except Refusal as error:
-                for made in lanes:
-                    made.close()
-                where = f"Lane {len(lanes) + 1}: " if len(request["lanes"]) > 1 else ""
-                raise Refusal(f"{where}{error}") from error
-        chosen.lanes.update(lanes)
-        return lanes
+                check_tests(made.strategy, made.parameters, text_before(made))
+            except Refusal:
+                made.close()
+                raise
+            chosen.lanes.add(made)
+            return made
+
+        return [made_or_refused(lane, one, prompt, models["target"]) for one in request["lanes"]]
 
     return make
+
+
+def made_or_refused(make: Callable[[dict], Any], wanted: dict, prompt: list[int], target) -> Any:
+    """The lane that `make` makes of these settings, or a `RefusedLane` that says why it cannot. ValueError
+    with one sentence if there is no such strategy.
+    """
+    strategy = registry.get(wanted["strategy"])
+    try:
+        return make(wanted)
+    except Exception as error:
+        if not is_ours(error):
+            log.exception("A lane could not be made")
+        trace = Trace(
+            strategy=strategy.name,
+            title=strategy.title,
+            parameters=usable(strategy, wanted["parameters"]),
+            seed=wanted["seed"],
+            models={"target": target.name},
+            prompt=prompt,
+            vocabulary={token: target.bytes_of(token) for token in prompt},
+            ended=sentence(error, "This lane"),
+        )
+        return RefusedLane(trace)
+
+
+def usable(strategy: Strategy, parameters: dict) -> dict:
+    """These parameters of a strategy with its defaults for the others; the defaults alone if they are why its
+    lane is refused.
+    """
+    try:
+        return strategy.check(parameters)
+    except Refusal:
+        return strategy.check({})
 
 
 def check_tests(strategy, parameters: dict, prompt: str) -> None:

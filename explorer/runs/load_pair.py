@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from decoders.models.catalog import DRAFT, TARGET, by_role
+from decoders.models.catalog import by_role, default_draft
 from decoders.refusal import Refusal
 
 
@@ -21,9 +21,9 @@ def load_models(
     models = {"target": load(model, device)}
     named, own = without_heads(by_role(model, draft))
     if "draft" in needs:
-        if len(named) == 1 and model != TARGET:
+        if len(named) == 1 and (usual := default_draft(model)) is None:
             raise Refusal(f"this strategy needs a draft model that fits {model}; name one with --draft.")
-        for role, name in (named if len(named) > 1 else by_role(model, DRAFT)).items():
+        for role, name in (named if len(named) > 1 else by_role(model, usual)).items():
             if role != "target":
                 models[role] = load(name, device)
     add_heads(models, [*own, *heads])

@@ -7,6 +7,7 @@ import copy
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from decoders.model_defaults import listed
 from decoders.refusal import Refusal
@@ -21,6 +22,17 @@ from explorer.runs.view_cache import Fold
 PIECE_OPS = 8000  # changes of a lane's picture in one answer to a page; the rest comes in the next answer
 
 
+@dataclass(frozen=True)
+class RefusedLane:
+    """Stands in a run for a lane that cannot run: a trace without a step, ended by the reason."""
+
+    trace: Trace
+
+    def run(self) -> Trace:
+        """As a lane's: raises ValueError with the reason."""
+        raise Refusal(self.trace.ended)
+
+
 @dataclass
 class Record:
     """One lane of a run: its trace, one row of costs per step, and the views folded so far."""
@@ -33,6 +45,13 @@ class Record:
     step: Sliced | None = None  # the step in progress, also between two of its slices
     kept: int = 0  # approximate bytes of the trace and the rows
     depths: dict[int, list[int]] = field(default_factory=dict)  # decision depths, once asked for
+
+    @classmethod
+    def of(cls, lane: Any) -> "Record":
+        """The record of a lane that was made, or that was refused."""
+        if isinstance(lane, RefusedLane):
+            return cls(lane.trace, problem=lane.trace.ended)
+        return cls(lane.trace, lane)
 
     @property
     def waits(self) -> bool:
@@ -72,6 +91,7 @@ class Run:
     asked: dict = field(default_factory=dict)  # prompt, max_new_tokens and chat as the user gave them
     closing: int = 0  # lanes that are being stopped in the middle of a step and may still report part of it
     comparison: tuple = (None, {})  # the latest comparison of its lanes, after the key that says of what
+    refused: list[str | None] = field(default_factory=list)  # for each lane why it could not begin
 
     @property
     def shown_state(self) -> str:

@@ -38,6 +38,14 @@ ASKED = ("prompt", "max_new_tokens", "chat")
 FULL = f"A run has at most {MAX_LANES} lanes: remove one with ×, then branch again."
 
 
+class NoLane(Refusal):
+    """None of the lanes of a run can run; `reasons`: why, lane by lane."""
+
+    def __init__(self, reasons: list[str]):
+        super().__init__(reasons[0] if len(reasons) == 1 else "No lane can run: each says why.")
+        self.reasons = reasons
+
+
 class Runs:
     """All runs of the process. `make_lanes(request)` makes the lanes of a request or raises ValueError."""
 
@@ -54,19 +62,25 @@ class Runs:
     def start(self, request: dict, session: str, state: str = "running") -> Run:
         """Starts a run of `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed}]}`.
 
-        Raises ValueError with one sentence that says what is wrong.
+        A lane that cannot run says so in its place, and the others run. Raises ValueError with one sentence
+        that says what is wrong with the request, `NoLane` if no lane can run.
         """
         checked = check(request)
         with self.wake:
             self._make_room(session)
         lanes = self.on_worker(lambda: self.make_lanes(checked)).result()
-        records = [Record(lane.trace, lane) for lane in lanes]
-        run = Run(secrets.token_urlsafe(18), session, records, state, models=checked["models"])
+        records = [Record.of(lane) for lane in lanes]
+        refused = [record.problem for record in records]
+        if all(refused):
+            raise NoLane(refused)
+        run = Run(
+            secrets.token_urlsafe(18), session, records, state, models=checked["models"], refused=refused
+        )
         run.asked = {name: checked[name] for name in ASKED}
         with self.wake:
             self._enter(run)
             if state == "paused":
-                run.due.extend(records)
+                run.due.extend(run.open_lanes())
             self.wake.notify()
         return run
 

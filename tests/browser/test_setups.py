@@ -129,7 +129,7 @@ def test_the_parameters_of_a_lane_make_way(again):
     gear.click()
     panel.get_by_label("num_beams").fill("0")
     press(page, "Run")
-    expect(page.locator("#explorer").get_by_role("alert")).to_contain_text("num_beams must be")
+    expect(lane.locator(".hint")).to_contain_text("num_beams must be")
     expect(panel).to_be_visible()
     panel.get_by_label("num_beams").fill("2")
     run(page, "Once", 4)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,14 +15,18 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 import app
-from decoders.models.catalog import shipped
+from decoders.models.catalog import locate, shipped
+from decoders.refusal import Refusal
 from explorer.catalog import recorded_runs
 from explorer.export import page_files
+from explorer.export.run_file import unpack
 from explorer.page import serve
 from explorer.page.layout import first_data, server_functions
+from explorer.page.save_and_open import save_file
+from explorer.page_requests import Save
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.model_pool import Loader
-from explorer.runs.scheduler import Runs
+from explorer.runs.scheduler import NoLane, Runs
 from tests.helpers import tiny_models
 from tests.helpers.scripted_lane import ScriptedLane
 from tests.helpers.server_calls import ask
@@ -100,16 +105,47 @@ def test_models_that_cannot_be_loaded_are_a_sentence_for_every_run(tmp_path):
         lane_maker(loader)({"prompt": "Once", "max_new_tokens": 4, "lanes": [{"strategy": "greedy"}]})
 
 
-def test_a_lane_that_cannot_be_made_closes_the_others_and_names_itself():
+def test_a_lane_that_cannot_be_made_says_why_in_its_place_and_the_others_run():
     loader = Loader("tiny", None)
     loader.models, loader.state = {"target": tiny_models.make(endings=0.0)}, "ready"
     loader.done.set()
     lane = {"strategy": "greedy", "parameters": {}, "seed": 0}
     request = {"prompt": "Once", "max_new_tokens": 4, "lanes": [lane, {**lane, "strategy": "speculative"}]}
-    with pytest.raises(ValueError, match="Lane 2: .* needs a draft model"):
-        lane_maker(loader)(request)
-    made = lane_maker(loader)({**request, "lanes": [lane]})
-    assert made[0].run().ended == "Reached max_new_tokens = 4."
+    made, refused = lane_maker(loader)(request)
+    assert made.run().ended == "Reached max_new_tokens = 4."
+    with pytest.raises(Refusal, match="needs a draft model"):
+        refused.run()
+    runs = Runs(lane_maker(loader))
+    run = runs.start(request, "me", "paused")
+    assert run.refused == [None, refused.trace.ended] and len(run.open_lanes()) == 1
+    data = save_file(runs, run, Save(session="me" * 8, run=run.id, form="run")).data
+    assert [trace.ended for trace in unpack(data)[1]] == run.refused  # a saved run says it, too
+    with pytest.raises(NoLane, match="No lane can run") as none:
+        runs.start({**request, "lanes": [request["lanes"][1]] * 2}, "me")
+    assert none.value.reasons == [refused.trace.ended] * 2
+    runs.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "draft"),
+    [
+        ("llama-tiny", "llama-tiny-draft-distilled"),
+        ("llama-tiny:bits=4", "llama-tiny-draft-distilled"),
+        ("http://127.0.0.1:9/v1#llama-tiny", "llama-tiny-draft-distilled"),
+        ("llama-tiny-verilog", "none"),
+        ("owner/model", "none"),
+        ("http://127.0.0.1:9/v1#owner/model", "none"),
+        ("foreign folder", "none"),
+        ("copy of llama-tiny", "llama-tiny-draft-distilled"),
+    ],
+)
+def test_the_shipped_draft_is_only_for_targets_with_its_tokens(target, draft, tmp_path):
+    if target == "foreign folder":
+        target = tiny_models.save(tmp_path)
+    if target == "copy of llama-tiny":
+        target = str(shutil.copytree(locate("llama-tiny")[0], tmp_path / "copy"))
+    assert app.arguments(["--model", target]).draft == draft
+    assert app.arguments(["--model", target, "--draft", "llama-tiny-draft"]).draft == "llama-tiny-draft"
 
 
 def test_the_stored_run_is_real_and_whole():
@@ -118,7 +154,9 @@ def test_the_stored_run_is_real_and_whole():
     for trace in traces:
         assert trace.ended and len(trace.output()) == setup["max_new_tokens"] and trace.costs.seconds > 0
         assert b"".join(trace.vocabulary[t] for t in trace.prompt).decode() == setup["prompt"]
-    assert {d["name"] for d in setup["declarations"]} == {t.strategy for t in traces}
+    assert [d["name"] for d in setup["declarations"]] == list(recorded_runs.OPENING)
+    assert {t.strategy for t in traces} <= set(recorded_runs.OPENING)
+    assert {role: name for t in traces for role, name in t.models.items()} == recorded_runs.MODELS
     assert all(p["title"] and p["prompt"] for p in recorded_runs.prompts())
 
 

@@ -49,11 +49,11 @@ class App extends page.Emitter {
     this.section = this.wanted = name;
   }
 
-  // The stored run, as soon as the player is there.
+  // The stored run, as soon as the player is there; none where the app has other models than it.
   drawExample() {
-    const example = this.data.example;
+    const { run, answer } = this.data.example;
     for (const lane of this.lanes) if (!lane.scene) lane.makeDrawings();
-    this.adopt(example.run, example.answer);
+    if (answer) this.adopt(run, answer);
   }
 
   // Shows a run that is done already and whose settings are the page's: `answer` is a pull's answer from its beginning.
@@ -160,6 +160,11 @@ class App extends page.Emitter {
     const text = ({ prompt, max_new_tokens, chat }) => JSON.stringify([prompt, max_new_tokens, chat]);
     if (this.runKey !== this.retypedFor) [this.retypedFor, this.runText] = [this.runKey, text(JSON.parse(this.runKey))];
     return this.runText !== text(this.request());
+  }
+
+  // Why a lane with its present settings was refused when Run was pressed.
+  refusal(lane) {
+    return this.refused && this.refused.key === this.settingsKey() ? this.refused.lanes[this.lanes.indexOf(lane)] : null;
   }
 
   edited() {
@@ -271,9 +276,10 @@ class App extends page.Emitter {
     try {
       const before = this.run && !this.run.over ? this.run : null, count = this.lanes.length;
       const run = await page.start(this, state);
+      this.lanes.forEach((lane) => lane.drawHint());
       if (!run) return;
       if (before) page.call("explorer_control", { run: before.id, action: "stop" });
-      for (const lane of this.lanes) lane.begins();
+      for (const lane of this.lanes) if (!this.refusal(lane)) lane.begins();
       this.show(run, count);
       this.runKey = key;
       run.follow();
@@ -319,6 +325,14 @@ class App extends page.Emitter {
 
   // ---- the server is there ------------------------------------------------------------------------------------------
 
+  // The lanes with which the page has opened, if nobody touched them, become ones that the models can run.
+  openWith(lanes) {
+    const setups = JSON.stringify(this.data.example.lanes.map(({ strategy, parameters }) => [strategy, parameters]));
+    if (JSON.stringify(this.lanes.map(({ setup }) => [setup.strategy, setup.parameters])) !== setups) return;
+    lanes.forEach(({ strategy, parameters }, index) => this.lanes[index].choose(strategy, parameters));
+    this.lanes.slice(lanes.length).forEach((lane) => this.removeLane(lane));
+  }
+
   async greet() {
     for (;;) {
       const answer = await page.patient("explorer_hello", {});
@@ -327,6 +341,7 @@ class App extends page.Emitter {
       for (const declared of answer.strategies || []) this.strategies.set(declared.name, declared); // what came with a file stays
       Object.assign(this.data.fields, answer.fields);
       if (answer.strategies) for (const lane of this.lanes) lane.describe();
+      if (answer.opening && !this.run && !this.starting) this.openWith(answer.opening);
       this.emit("models");
       this.status();
       if (answer.state !== "loading") return this.emit("greeted");

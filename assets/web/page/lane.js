@@ -308,7 +308,7 @@ page.LanePane = class {
     const { badge, ended, problem } = this.answerState;
     Object.assign(this.badge, { hidden: !badge, title: badge?.title || "" });
     page.write(this.badge, badge ? badge.text + (this.setup.begin ? " after ⚑" : "") : ""); // what stands before was given and promises nothing
-    page.write(this.ended, problem || (count === this.rows.length && ended) || "");
+    page.write(this.ended, (this.rows.length && (problem || (count === this.rows.length && ended))) || ""); // else the hint says it
     this.ended.title = this.ended.textContent;
     this.ended.classList.toggle("wrong", Boolean(problem));
     this.drawHint();
@@ -325,14 +325,20 @@ page.LanePane = class {
   }
 
   drawHint() {
-    const nothing = this.rows.length === 0;
-    this.element.classList.toggle("stale", this.stale());
+    const nothing = this.rows.length === 0, stale = this.stale();
+    this.element.classList.toggle("stale", stale);
     this.element.classList.toggle("empty", nothing);
-    const lacking = this.declaration().needs.find((role) => !this.app.choice[role]);
-    this.hint.hidden = !(nothing || this.stale());
-    page.write(this.hint.firstChild, lacking ? "This strategy needs a " + lacking + " model: choose one under Models" : this.app.outdated() && this.stale() ? "Decoded with the previous models: press Run"
-      : this.stale() ? "Settings changed: press Run to decode with them"
-      : this.runIndex === null ? "Press Run to decode with this strategy" : "Waiting for the first step …");
+    this.hint.hidden = !(nothing || stale);
+    page.write(this.hint.firstChild, this.missing(stale));
+  }
+
+  // Why there is no picture of the settings.
+  missing(stale) {
+    const { app } = this, { problem, ended } = this.answerState, role = this.declaration().needs.find((one) => !app.choice[one]);
+    if (role) return "This strategy needs a " + role + " model: choose one under Models";
+    if (app.refusal(this)) return app.refusal(this);
+    if (stale) return app.outdated() ? "Decoded with the previous models: press Run" : "Settings changed: press Run to decode with them";
+    return this.runIndex === null ? "Press Run to decode with this strategy" : problem || ended || "Waiting for the first step …";
   }
 
   theme(name) {

@@ -126,7 +126,8 @@ async function sayLoading(app, models, started) {
 page.start = async function (app, state) {
   const request = app.request(), started = page.call("explorer_start", { ...request, state, session: app.session });
   sayLoading(app, request.models, started);
-  const { error, run } = await started;
+  const { error, run, refused = [] } = await started;
+  app.refused = { key: JSON.stringify(request), lanes: refused };
   if (error) app.fail(error);
   return error ? null : new page.Run(app, run, state);
 };

@@ -18,10 +18,11 @@ function standing(app) {
   const settings = app.settingsKey(), other = run && app.runKey !== settings;
   const extra = loading && state === "none" ? " " + models.sentence : broken ? " " + models.sentence : "";
   const changed = other && state !== "none" && state !== "starting" ? " The settings have changed: press Run to decode with them." : "";
+  const mute = app.lanes.findIndex((lane) => lane.answerState.problem), why = mute < 0 || state === "failed" ? "" : ` Lane ${mute + 1} says why it stopped.`;
   const remark = app.remarked && app.remarked.key === settings ? app.remarked.text + " " : "";
   if (app.lanes.every((lane) => lane.runIndex === null) && state !== "starting") return remark + "Press Run to decode this set-up." + (loading ? " " + models.sentence : "");
   if (app.outdated() && state !== "starting") return remark + "The lanes still show the previous models: press Run.";
-  return remark + (remark && (other || state === "none") ? "Press Run." : texts[state] + extra + changed);
+  return remark + (remark && (other || state === "none") ? "Press Run." : texts[state] + why + extra + changed);
 }
 
 // Writes the line, and touches nothing that stands there already: what has not changed is not read out again.

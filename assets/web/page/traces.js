@@ -12,6 +12,7 @@ class Traces {
   // gone. None ever where the page saves by itself, as the app is away or has the run no more.
   async wish(form, [number, view, ...rest]) {
     const { app } = this, pane = app.lanes[number - 1];
+    if (!app.run) return new Promise(() => {}); // nothing is there to save
     if (page.connection.state !== "there" || !app.run.lost) await page.connection.look();
     if (app.run.lost || page.connection.state !== "there") {
       if (app.rescue.kept && form in KEPT) app.rescue.save(form === "run" ? undefined : pane.runIndex);

@@ -51,4 +51,4 @@ def test_every_group_of_parameters_has_a_place():
 def test_scripts_stay_small():
     """All lines, with comments and blank ones: what Python can make or Gradio can show is not a script's."""
     lines = [line for path in (ASSETS / "web").rglob("*.js") for line in path.read_text().splitlines()]
-    assert len(lines) <= 5439
+    assert len(lines) <= 5470
