@@ -44,6 +44,18 @@ def trie_of_bytes(vocabulary: Vocabulary) -> dict:
     return vocabulary.made["bytes"]
 
 
+def tokens_below(node: dict) -> list[int]:
+    """The tokens that end at a node of a trie of bytes, or below it."""
+    stack, tokens = [node], []
+    while stack:
+        for byte, child in stack.pop().items():
+            if byte == TOKENS:
+                tokens += child
+            else:
+                stack.append(child)
+    return tokens
+
+
 class OfBytes:
     """A constraint whose language an automaton reads; see `constraint.Constraint`."""
 

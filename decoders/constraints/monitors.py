@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from decoders.constraints.automaton import TOKENS, trie_of_bytes
+from decoders.constraints.automaton import TOKENS, tokens_below, trie_of_bytes
 from decoders.constraints.matchers import Vocabulary
 from decoders.constraints.object_language import NAME, Analysis, Signature, chain_before
 
@@ -132,13 +132,9 @@ class MemberMonitor:
             if (node := node.get(byte)) is None:
                 return tokens
             tokens += node.get(TOKENS, [])
-        stack = [child for byte, child in node.items() if byte in BREAKS and byte != TOKENS]
-        while stack:
-            for byte, child in stack.pop().items():
-                if byte == TOKENS:
-                    tokens += child
-                else:
-                    stack.append(child)
+        for byte, child in node.items():
+            if byte in BREAKS:
+                tokens += tokens_below(child)
         return tokens
 
     def accepts(self, state: Watch, token: int) -> bool:

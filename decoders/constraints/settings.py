@@ -54,7 +54,9 @@ CONSTRAINT = (
         "constraint_text",
         "text",
         "",
-        "The schema, expression, grammar, choices, labels, words or declarations.",
+        "The schema, expression, grammar, choices, labels, words or declarations. A word is found in any "
+        "case, between characters that are no letter, number, underscore or accent of any script: dog "
+        "stands in “Dog” and dog's, not in dogs or dogé.",
         group=GROUP,
     ),
     Parameter(

@@ -111,16 +111,16 @@ def length(text: Text, parameters: dict) -> float:
 
 
 def keyword(text: Text, parameters: dict) -> float:
-    """The share of the keywords that occur as whole words, in lower or upper case."""
+    """The share of the keywords that occur as whole words, in any case."""
     wanted = keywords(parameters)
-    written = text.written.lower()
+    written = text.written.casefold()
     present = [bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", written)) for word in wanted]
     return sum(present) / len(present)
 
 
 def keywords(parameters: dict) -> list[str]:
-    """The keywords that were typed, in lower case."""
-    return [word.strip().lower() for word in parameters["keywords"].split(",") if word.strip()]
+    """The keywords that were typed, without case."""
+    return [word.strip().casefold() for word in parameters["keywords"].split(",") if word.strip()]
 
 
 def passed(text: Text, parameters: dict) -> float:
