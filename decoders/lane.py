@@ -262,9 +262,11 @@ class Lane(Processing):
             self._leave(self.callbacks.between)
 
     def attach(self, model: Model, tree: Tree | None = None) -> Any:
-        """A scorer for the lane's tree, or for another; its forwards may join those of other lanes."""
+        """A scorer for the lane's tree, or for another. Its forwards may join those of other lanes; while a
+        server computes one, others compute.
+        """
         scorer = model.engine.attach(tree or self.tree)
-        scorer.pause = self._pause
+        scorer.pause, scorer.elsewhere = self._pause, self.elsewhere
         return scorer
 
     def _pause(self) -> bool:

@@ -6,8 +6,9 @@ prefixes, trees are cheap. If it returns only the most likely tokens, all others
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any, Protocol
 
 import torch
 
@@ -38,6 +39,7 @@ class Client(Protocol):
     top: int | None
     scores: bool  # whether it gives log-probabilities after any text, or only along texts that it writes
     continues: bool  # whether it can continue any text; a chat can only answer a message
+    at_once: int  # how many requests may be under way at the same time
 
     def next_tokens(self, texts: Sequence[list[int]]) -> list[Row]: ...
 
@@ -59,6 +61,7 @@ class ServedEngine:
         self.vocabulary, self.top = client.vocabulary, client.top
         self.streams = hasattr(client, "stream")  # whether a lane can follow what it decodes by itself
         self.scores = client.scores
+        self.threads = ThreadPoolExecutor(client.at_once, thread_name_prefix="served")
         self.kind = "a served model" if self.scores else "a server that names tokens by their texts"
         self.max_nodes = max(1, min(ROWS, LOGPROBS // (self.top or self.vocabulary)))  # per request
         self.note: str | None = None if self.scores else FOLLOWED
@@ -77,6 +80,11 @@ class ServedEngine:
         return ServedScorer(self, tree)
 
 
+def here(threads: Executor, call: Callable[[], Any]) -> Any:
+    """The result of `call()`, for a scorer that belongs to no lane; see `Lane.elsewhere`."""
+    return call()
+
+
 class ServedScorer:
     """One lane's view of a `ServedEngine`; see `engine.Scorer` for the contract. It holds no KV slots
     here.
@@ -90,6 +98,7 @@ class ServedScorer:
         self.unseen: dict[int, float] = {}  # node -> total probability of the tokens that its row leaves out
         self.work = Work()
         self.used = self.peak = 0
+        self.elsewhere = here  # lets other lanes compute during a request
 
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
         """Log-probabilities [N, V] of the token after each node, float64. Raises ValueError with one sentence
@@ -101,7 +110,7 @@ class ServedScorer:
         new = {place for node in missing for place in self.tree.path(node)} - self.read
         self.work = Work(tokens=len(new | set(missing)), rows=len(nodes))
         if missing:
-            for node, row in self._ask(missing).items():
+            for node, row in self.elsewhere(self.engine.threads, lambda: self._ask(missing)).items():
                 self.keep(node, row)
             self.read |= new
         return torch.stack([self.kept[n] for n in nodes])

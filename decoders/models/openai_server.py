@@ -18,6 +18,7 @@ from decoders.engine.served import ServerProblem
 
 KEY_VARIABLE = "DECODERS_API_KEY"  # its value is sent in the header, and used nowhere else
 SECONDS = 60.0  # timeout of an answer
+AT_ONCE = 8  # requests to one server that may be under way at the same time
 IMPOSSIBLE = -9000.0  # vLLM writes -9999 for minus infinity
 SLACK = 1e-3  # by which rounding may raise a probability, or a sum of them, above 1
 TRIED_TOPS = (20, 5)  # tried if the server does not give the whole vocabulary
@@ -32,6 +33,7 @@ class OpenAIServer:
     name: str  # its name on the server
     vocabulary: int
     top: int | None = None
+    at_once = AT_ONCE
 
     def __post_init__(self) -> None:
         key = os.environ.get(KEY_VARIABLE)

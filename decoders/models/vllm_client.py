@@ -18,6 +18,7 @@ class VllmClient:
 
     base, top = "vLLM in this process", None
     scores = continues = True
+    at_once = 1  # `vllm.LLM` is for one thread
 
     def __init__(self, llm: Any):
         self.llm, config = llm, llm.llm_engine.model_config

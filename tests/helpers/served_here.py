@@ -11,6 +11,7 @@ class ClientHere:
 
     base, top = "this process", None
     scores = continues = True
+    at_once = 1
 
     def __init__(self, model: LoadedModel):
         self.model, self.vocabulary = model, model.engine.vocabulary

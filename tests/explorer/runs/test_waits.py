@@ -1,5 +1,6 @@
 """A lane that waits for a program stands aside: others go on, and few programs run at once."""
 
+import math
 import threading
 from concurrent.futures import Future
 from dataclasses import replace
@@ -7,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from decoders.lane import Lane, Limits
+from decoders.models.served_model import ServedModel
 from explorer.runs import scheduler
 from explorer.runs.lane_factory import CALLBACKS
 from explorer.runs.scheduler import Runs
@@ -170,3 +172,32 @@ def test_only_so_many_programs_run_at_once(monkeypatch):
     for thread in threads:
         thread.join(10)
     assert len(most) == 6 and max(most) == 2
+
+
+class SlowServer:
+    """A server of four tokens that answers once `over` is set."""
+
+    base, vocabulary, top, scores, continues, at_once = "http://slow", 259, None, True, True, 1
+
+    def __init__(self, over: threading.Event):
+        self.over, self.calls = over, 0
+
+    def next_tokens(self, texts: list) -> list[dict[int, float]]:
+        self.calls += 1
+        assert self.over.wait(5), "nobody else went on while a server computed"
+        return [dict.fromkeys(range(259), -math.log(259)) for _ in texts]
+
+    def along(self, text: list[int], lengths: list[int]) -> None:
+        return None
+
+
+def test_another_lane_goes_on_while_a_lane_waits_for_a_server(house, tiny_model):
+    other, local = SteppingLane(), tiny_model()
+    server = SlowServer(other.stepped)
+    served = ServedModel("slow", server, 64, local.tokenizer)
+    lane = Lane("greedy", [3, 4], {"target": served}, {}, 0, Limits(max_new_tokens=2), callbacks=CALLBACKS)
+    runs = house([lane], [other])
+    started = [runs.start(ONE, "a"), runs.start(ONE, "b")]
+    for run in started:
+        drain(runs, run.id, cursors(1))
+    assert server.calls == 2 and not any(run.records[0].problem for run in started)
