@@ -5,10 +5,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from decoders.models import address, edited_names
+from decoders.packages import assets
 from decoders.refusal import Refusal
 from decoders.trace.events import DRAFT_ROLES
 
-SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "models"
+SHIPPED = assets() / "models"
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the default pair
 # kinds of heads that have a folder to themselves, which then is of that kind
 ALONE = {

@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from decoders.packages import assets
 from decoders.refusal import Refusal
 from explorer.experiments.pictures import Chart, Line, Picture  # noqa: F401 (Line: for the experiments)
 from explorer.shipped import check_corpus
@@ -31,7 +32,7 @@ from explorer.shipped import check_corpus
 if TYPE_CHECKING:
     from decoders.models.loaded_model import LoadedModel
 
-FOLDER = Path(__file__).resolve().parents[2] / "assets" / "experiments"
+FOLDER = assets() / "experiments"
 Models = dict[str, "LoadedModel"]
 Cell = str | int | float | None
 
