@@ -15,8 +15,33 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HOME = "decoding_explorer"
 PACKAGES = ("decoders", "visualizers", "explorer")
-# The models that the first page needs; all others are the distribution decoding-explorer-models.
-FIRST = ("llama-tiny", "llama-tiny-draft-distilled")
+# The wheel has the weights of the first page's pair, of all heads on it and of the lessons' diffusion model. Of
+# these models it has the configs; their weights are the distribution decoding-explorer-models.
+LATER = {
+    "llama-tiny-chunked-memory",
+    "llama-tiny-dna",
+    "llama-tiny-fastdraft",
+    "llama-tiny-fastdraft-continued",
+    "llama-tiny-fastdraft-pretrained",
+    "llama-tiny-flow",
+    "llama-tiny-flowformer",
+    "llama-tiny-lud",
+    "llama-tiny-moe",
+    "llama-tiny-sambay",
+    "llama-tiny-seq2seq",
+    "llama-tiny-set-block",
+    "llama-tiny-verilog",
+    "llama-tiny-verilog-heads",
+    "llama-tiny-wedlm",
+    "llama-tiny-yoco",
+    "tiny-bytenet",
+    "tiny-codet5",
+    "tiny-mblm",
+    "tiny-megabyte",
+    "tiny-pervasive",
+    "tiny-recursive-bytes",
+    "tiny-retro",
+}
 
 
 class WheelLayout(BuildHookInterface):
@@ -43,7 +68,7 @@ def lay_out(root: Path, into: Path) -> None:
         copied(root / package, home / package)
     copied(root / HOME, home)
     (home / "app.py").write_text(moved((root / "app.py").read_text("utf-8"), "app.py"), "utf-8")
-    shutil.copytree(root / "assets", home / "assets", ignore=later_models(root / "assets" / "models"))
+    shutil.copytree(root / "assets", home / "assets", ignore=later_weights)
 
 
 def copied(source: Path, target: Path) -> None:
@@ -59,13 +84,9 @@ def copied(source: Path, target: Path) -> None:
             shutil.copyfile(path, place)
 
 
-def later_models(models: Path) -> Any:
-    """For `shutil.copytree`: leaves out the folders of models that the first page does not need."""
-
-    def ignored(folder: str, names: list[str]) -> set[str]:
-        return set(names) - set(FIRST) if Path(folder) == models else set()
-
-    return ignored
+def later_weights(folder: str, names: list[str]) -> set[str]:
+    """For `shutil.copytree`: leaves out the weights that another distribution installs."""
+    return {name for name in names if name.endswith(".safetensors")} if Path(folder).name in LATER else set()
 
 
 def moved(source: str, name: str) -> str:

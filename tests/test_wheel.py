@@ -1,0 +1,91 @@
+"""The wheel: its imports are rewritten, and once installed elsewhere it does what the checkout does."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hatch_build
+
+ROOT = Path(hatch_build.__file__).parent
+LIBRARY = """
+import sys
+import decoding_explorer as dx
+
+trace = dx.decode("speculative", "Once upon a time", max_new_tokens=12, num_assistant_tokens=4)
+assert trace.text().startswith(", there was"), trace.text()
+dx.show(trace).save(sys.argv[1])
+dx.testing.check("speculative")
+assert not {name.partition(".")[0] for name in sys.modules} & {"decoders", "visualizers", "explorer"}
+"""
+
+
+@pytest.mark.parametrize(
+    "written, moved",
+    [
+        ("from decoders.lane import Lane\n", "from decoding_explorer.decoders.lane import Lane\n"),
+        ("if True:\n    import decoders\n", "if True:\n    from decoding_explorer import decoders\n"),
+        ("import explorer.cli as cli\n", "import decoding_explorer.explorer.cli as cli\n"),
+        (
+            "from explorer import (\n    shipped,\n)\n",
+            "from decoding_explorer.explorer import (\n    shipped,\n)\n",
+        ),
+        (
+            "from decoders_of_others import x\nimport torch\n",
+            "from decoders_of_others import x\nimport torch\n",
+        ),
+        ('"""Says from decoders import x."""\n', '"""Says from decoders import x."""\n'),
+    ],
+)
+def test_imports_are_rewritten(written, moved):
+    assert hatch_build.moved(written, "a file") == moved
+
+
+def test_an_import_that_cannot_move_is_refused():
+    with pytest.raises(SyntaxError, match="a file, line 1: write from ... import, not decoders.lane"):
+        hatch_build.moved("import decoders.lane\n", "a file")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """run(*arguments): python with the wheel installed, in another folder with another HOME; its output."""
+    folder = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
+    build = [
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--wheel-dir",
+        str(folder / "wheels"),
+    ]
+    subprocess.run([*pip, *build, str(ROOT)], check=True)
+    (wheel,) = (folder / "wheels").iterdir()
+    assert wheel.stat().st_size < 50e6
+    target = ["install", "--no-deps", "--no-index", "--target", str(folder / "packages"), str(wheel)]
+    subprocess.run([*pip, *target], check=True)
+    home = folder / "home"
+    home.mkdir()
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"HOME": str(home), "PYTHONPATH": str(folder / "packages")}
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_the_installed_package_decodes_and_shows(installed, tmp_path):
+    page = tmp_path / "page.html"
+    installed("-c", LIBRARY, str(page))
+    assert "explorer saved" in page.read_text(encoding="utf-8")
+
+
+def test_the_installed_command_knows_papers_and_models(installed):
+    assert "193 papers" in installed("-m", "decoding_explorer", "papers")
+    assert "llama-tiny-diffusion" in installed("-m", "decoding_explorer", "models")
