@@ -15,8 +15,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HOME = "decoding_explorer"
 PACKAGES = ("decoders", "visualizers", "explorer")
-# The wheel has the weights of the first page's pair, of all heads on it and of the lessons' diffusion model. Of
-# these models it has the configs; their weights are the distribution decoding-explorer-models.
+# The wheel has the weights of the first page's pair, of all heads on it and of the lessons' diffusion model.
+# Of these models it has the configs; their weights are the distribution decoding-explorer-models.
 LATER = {
     "llama-tiny-chunked-memory",
     "llama-tiny-dna",
