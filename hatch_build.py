@@ -106,9 +106,7 @@ def moved(source: str, name: str) -> str:
             elif "." not in alias.name:
                 replace(lines, node, f"import {alias.name}", f"from {HOME} import {alias.name}")
             else:
-                raise SyntaxError(
-                    f"{name}, line {node.lineno}: write from ... import instead of {alias.name}"
-                )
+                raise SyntaxError(f"{name}, line {node.lineno}: write from ... import, not {alias.name}")
     return "".join(lines)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from decoders import packages, registry, watch
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = ["Lane", "Limits", "Refusal", "Trace", "compare", "decode", "include", "load", "open", "show"]
-__all__ += ["strategies", "strategy", "view", "watch"]
+__all__ += ["strategies", "strategy", "testing", "view", "watch"]
 
 
 def load(name: str, device: str = "auto", dtype: str = "auto") -> LoadedModel:
@@ -71,7 +72,9 @@ def view(name: str, title: str) -> Callable[[type], type]:
 
 
 def __getattr__(name: str) -> Any:
-    """`Lane` and `Limits`, which import torch."""
+    """`Lane`, `Limits` and `testing`, which import torch."""
     if name in ("Lane", "Limits"):
         return getattr(packages.module("decoders.lane"), name)
+    if name == "testing":
+        return import_module(f"{__name__}.testing")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

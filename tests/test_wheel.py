@@ -10,14 +10,21 @@ import pytest
 import hatch_build
 
 ROOT = Path(hatch_build.__file__).parent
-LIBRARY = """
+USED = """
 import sys
 import decoding_explorer as dx
+from decoding_explorer.__main__ import main
 
 trace = dx.decode("speculative", "Once upon a time", max_new_tokens=12, num_assistant_tokens=4)
 assert trace.text().startswith(", there was"), trace.text()
 dx.show(trace).save(sys.argv[1])
 dx.testing.check("speculative")
+main(["papers"])
+main(["models"])
+try:
+    dx.load("llama-tiny-moe")
+except dx.Refusal as refusal:
+    print(refusal)
 assert not {name.partition(".")[0] for name in sys.modules} & {"decoders", "visualizers", "explorer"}
 """
 
@@ -52,20 +59,13 @@ def test_an_import_that_cannot_move_is_refused():
 def installed(tmp_path_factory):
     """run(*arguments): python with the wheel installed, in another folder with another HOME; its output."""
     folder = tmp_path_factory.mktemp("installed")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
-    build = [
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-        "--wheel-dir",
-        str(folder / "wheels"),
-    ]
-    subprocess.run([*pip, *build, str(ROOT)], check=True)
+    build = f"from hatchling.build import build_wheel; build_wheel({str(folder / 'wheels')!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     (wheel,) = (folder / "wheels").iterdir()
     assert wheel.stat().st_size < 50e6
-    target = ["install", "--no-deps", "--no-index", "--target", str(folder / "packages"), str(wheel)]
-    subprocess.run([*pip, *target], check=True)
+    install = ["install", "--quiet", "--no-deps", "--no-index", "--no-compile", str(wheel)]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", *install]
+    subprocess.run([*pip, "--target", str(folder / "packages")], check=True)
     home = folder / "home"
     home.mkdir()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -80,12 +80,15 @@ def installed(tmp_path_factory):
     return run
 
 
-def test_the_installed_package_decodes_and_shows(installed, tmp_path):
+def test_the_installed_package_is_whole(installed, tmp_path):
+    """The library decodes, shows and checks; the command knows all papers and models; what is missing says how
+    to get it.
+    """
     page = tmp_path / "page.html"
-    installed("-c", LIBRARY, str(page))
+    said = installed("-c", USED, str(page))
     assert "explorer saved" in page.read_text(encoding="utf-8")
-
-
-def test_the_installed_command_knows_papers_and_models(installed):
-    assert "193 papers" in installed("-m", "decoding_explorer", "papers")
-    assert "llama-tiny-diffusion" in installed("-m", "decoding_explorer", "models")
+    assert "193 papers" in said and "llama-tiny-diffusion" in said
+    assert (
+        "The weights of 'llama-tiny-moe' are not installed here: pip install decoding-explorer-models."
+        in said
+    )
