@@ -81,8 +81,8 @@ def installed(tmp_path_factory):
 
 
 def test_the_installed_package_is_whole(installed, tmp_path):
-    """The library decodes, shows and checks; the command knows all papers and models; what is missing says how
-    to get it.
+    """The library decodes, shows and checks; the command knows all papers and models; what is missing says
+    how to get it.
     """
     page = tmp_path / "page.html"
     said = installed("-c", USED, str(page))
