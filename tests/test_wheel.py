@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import decoding_explorer
 import hatch_build
 
 ROOT = Path(hatch_build.__file__).parent
@@ -92,3 +94,12 @@ def test_the_installed_package_is_whole(installed, tmp_path):
         "The weights of 'llama-tiny-moe' are not installed here: pip install decoding-explorer-models."
         in said
     )
+
+
+def test_the_second_distribution_has_the_version_and_the_models_that_the_first_expects():
+    models = ROOT / "assets" / "models"
+    project = tomllib.loads((models / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["version"] == decoding_explorer.__version__
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["include"]
+    assert {name.removeprefix("/") for name in included} == hatch_build.LATER
+    assert {folder.name for folder in models.iterdir()} >= hatch_build.LATER
