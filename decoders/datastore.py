@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from decoders.packages import assets
 from decoders.refusal import Refusal
 
-FOLDER = Path(__file__).resolve().parents[1] / "assets" / "stores"
+FOLDER = assets() / "stores"
 OWN = "EXPLORER_STORES"  # the environment variable that names the user's own stores
 BETWEEN = "<|endoftext|>\n"  # separates two texts of a file
 END = -1  # ends each text of a store; not a token of any model

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from decoders import packages
 from decoders.parameters import Parameter
 
 GROUP = "Memory"
@@ -29,7 +30,7 @@ class Memory:
     @property
     def module(self) -> str:
         """Such as `decoders.memory.lm_infinite`."""
-        return f"decoders.memory.{self.name.replace('-', '_')}"
+        return packages.full(f"decoders.memory.{self.name.replace('-', '_')}")
 
 
 def number(name: str, default: float, help: str, low: float, high: float | None = None) -> Parameter:

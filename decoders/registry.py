@@ -61,7 +61,7 @@ def strategy(**declaration: Any) -> Callable[[Callable], Callable]:
 def _import_all() -> None:
     import decoders
 
-    for module in pkgutil.walk_packages(decoders.__path__, "decoders."):
+    for module in pkgutil.walk_packages(decoders.__path__, f"{decoders.__name__}."):
         importlib.import_module(module.name)
 
 

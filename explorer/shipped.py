@@ -5,11 +5,11 @@ Knows folders and their files; imports torch only to train and to measure.
 
 import argparse
 import ast
-import importlib
 import json
 from pathlib import Path
 from types import ModuleType
 
+from decoders import packages
 from decoders.models.catalog import SHIPPED, kind, locate
 from decoders.refusal import Refusal
 
@@ -139,4 +139,4 @@ def check_corpus(corpus: Path) -> None:
 
 def script(name: str) -> ModuleType:
     """A module of `explorer.training`, imported on demand because it imports torch."""
-    return importlib.import_module(f"explorer.training.{name}")
+    return packages.module(f"explorer.training.{name}")

@@ -17,7 +17,7 @@ def names() -> list[str]:
 
 @cache  # looking through the folders takes a millisecond, and each view that is built asks
 def _import_all() -> None:
-    for module in pkgutil.walk_packages(views.__path__, "visualizers.views."):
+    for module in pkgutil.walk_packages(views.__path__, f"{views.__name__}."):
         importlib.import_module(module.name)
 
 

@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]  # of this program: the process finds its module from any folder
+from decoders import packages
+
 OUT_OF_TIME = -getattr(signal, "SIGPROF", 0)  # how a process ends that has used up its own time, see `within`
 
 
@@ -36,7 +36,7 @@ class EngineProcess:
 
     def start(self) -> None:
         """Starts the process. OSError if the system does not let it."""
-        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        paths = [str(packages.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self.process = subprocess.Popen(
             [sys.executable, "-m", self.module],
             stdin=subprocess.PIPE,

@@ -17,6 +17,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from decoders import packages
 from decoders.constraints.engine_process import EngineProcess, within
 from decoders.constraints.matchers import Vocabulary, matcher_of, problem
 from decoders.constraints.problem import ConstraintProblem
@@ -32,7 +33,7 @@ KNOWN = 256  # texts that a vocabulary remembers to have passed
 NO_PROCESS = "A grammar is tried in a process of its own first, and this system starts none."
 
 _process = EngineProcess(
-    "decoders.constraints.llguidance_worker",
+    packages.full("decoders.constraints.llguidance_worker"),
     "llguidance",
     CLOCK,
     f"llguidance took more than {SECONDS:g} second for it",

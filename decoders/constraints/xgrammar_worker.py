@@ -10,6 +10,7 @@ import json
 import sys
 from typing import Any
 
+from decoders import packages
 from decoders.constraints.engine_process import EngineProcess
 from decoders.constraints.matchers import choices_of
 
@@ -46,7 +47,7 @@ class Worker(EngineProcess):
     """A process with xgrammar for one vocabulary. A state belongs to one of its lives."""
 
     def __init__(self, tokens: list[bytes], ends: list[int]):
-        super().__init__("decoders.constraints.xgrammar_worker", "xgrammar", SECONDS, TOO_LONG)
+        super().__init__(packages.full("decoders.constraints.xgrammar_worker"), "xgrammar", SECONDS, TOO_LONG)
         self.first = {"tokens": [token.hex() for token in tokens], "ends": ends}
         self.dropped: list[int] = []
 

@@ -4,12 +4,12 @@ own, which imports no torch: the page opens with it. What computes is imported w
 The page, the command line and the list of papers are made from the declarations alone.
 """
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from decoders import packages
 from decoders.engine.capabilities import Capability
 from decoders.lenses.frame import LensFrame
 from decoders.refusal import Refusal
@@ -103,7 +103,7 @@ def lens(**declaration: Any) -> Callable[[Callable], Callable]:
 def lenses() -> dict[str, Lens]:
     """All lenses by name, the simplest first."""
     for name in NAMES:
-        importlib.import_module(f"decoders.lenses.{name}")
+        packages.module(f"decoders.lenses.{name}")
     return {name: _LENSES[name] for name in NAMES}
 
 

@@ -2,14 +2,18 @@
 
 import json
 from collections.abc import Callable, Collection
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from decoders.models import address, edited_names
+from decoders.packages import assets
 from decoders.refusal import Refusal
 from decoders.trace.events import DRAFT_ROLES
 
-SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "models"
+# The configs of all shipped models. An installed package has the weights of the commonest only.
+SHIPPED = assets() / "models"
+FURTHER = "decoding_explorer_models"  # what the distribution with the other weights installs
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the default pair
 # kinds of heads that have a folder to themselves, which then is of that kind
 ALONE = {
@@ -28,6 +32,16 @@ ALONE = {
     "ranker",
     "streams",
 }
+
+
+def with_weights(name: str) -> Path:
+    """The folder of a shipped model or shipped heads. Raises Refusal if its weights are not installed."""
+    spec = find_spec(FURTHER)
+    further = [Path(place, name) for place in spec.submodule_search_locations] if spec else []
+    for folder in (SHIPPED / name, *further):
+        if any(folder.glob("*.safetensors")):
+            return folder
+    raise Refusal(f"The weights of {name!r} are not installed here: pip install decoding-explorer-models.")
 
 
 def shipped() -> list[str]:
@@ -171,7 +185,7 @@ def locate(name: str) -> tuple[str, str | None]:
             locate(module)
         return locate(edited.base)
     if name in {path.parent.name for path in SHIPPED.glob("*/config.json")}:
-        return str(SHIPPED / name), None
+        return str(with_weights(name)), None
     folder = folder_of(name)
     if folder is not None:
         if not (folder / "config.json").exists():

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
 
 from decoders.models import lora, rounded_change
-from decoders.models.catalog import SHIPPED, kind
+from decoders.models.catalog import SHIPPED, kind, with_weights
 from decoders.models.flow import FlowModel
 from decoders.models.tokenizer_files import tokenizer_of
 
@@ -43,7 +43,8 @@ def shipped_companion(
             continue
         own = tokenizer_of(folder)
         if {token: at for token, at in own.get_vocab().items() if at < len(vocabulary)} == vocabulary:
-            return folder.name, loaded(folder, dtype).to(device).eval().requires_grad_(False), own
+            model = loaded(with_weights(folder.name), dtype)
+            return folder.name, model.to(device).eval().requires_grad_(False), own
     return None
 
 

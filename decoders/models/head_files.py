@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
 from decoders.heads import KINDS, SCORERS, DraftModule, Target
-from decoders.models.catalog import SHIPPED, kind
+from decoders.models.catalog import SHIPPED, kind, with_weights
 from decoders.models.rounded_change import SCALE, rounded
 from decoders.refusal import Refusal
 
@@ -109,7 +109,9 @@ def shipped_heads(wanted: str = "heads") -> list[str]:
 
 def find(name: str) -> Path:
     """The folder of heads with this shipped name or path. Raises ValueError with one sentence."""
-    folder = SHIPPED / name if "/" not in name and (SHIPPED / name).is_dir() else Path(name).expanduser()
+    if "/" not in name and (SHIPPED / name).is_dir():
+        return with_weights(name)
+    folder = Path(name).expanduser()
     known = ", ".join(shipped_heads()) or "none is shipped yet"
     if not folder.is_dir():
         raise Refusal(f"There are no draft heads {name!r}; name a folder or shipped heads ({known}).")

@@ -7,11 +7,11 @@ import json
 import types
 import typing
 from dataclasses import MISSING, fields
-from pathlib import Path
 
+from decoders.packages import assets
 from decoders.trace import events, trace
 
-PATH = Path(__file__).resolve().parents[2] / "assets" / "trace.schema.json"
+PATH = assets() / "trace.schema.json"
 MAX_STEPS = 100_000
 MAX_EVENTS = 100_000  # in one step
 

@@ -7,14 +7,13 @@ assets/trace.schema.json.
 
 import functools
 import gzip
-import importlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from decoders import files
+from decoders import files, packages
 from decoders.refusal import Refusal
 from decoders.trace.costs import Costs
 from decoders.trace.events import (
@@ -160,7 +159,7 @@ def show(*traces: Trace) -> Any:
 
 def _entry(name: str) -> Any:
     module, function = name.split(":")
-    return getattr(importlib.import_module(module), function)
+    return getattr(packages.module(module), function)
 
 
 def checkpoints(trace: Trace) -> list[dict]:
@@ -232,7 +231,7 @@ def check(record: object) -> None:
 @functools.cache
 def _schema() -> dict:
     """The published schema."""
-    return json.loads((Path(__file__).resolve().parents[2] / "assets" / "trace.schema.json").read_text())
+    return json.loads((packages.assets() / "trace.schema.json").read_text())
 
 
 @functools.cache

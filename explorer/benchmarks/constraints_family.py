@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
+from decoders import packages
 from decoders.refusal import Refusal
 
 TEXTS = 1000
@@ -51,7 +52,7 @@ def fuzzed(texts: list[tuple[str, str]], model: str, engine: str) -> Iterator[di
     from decoders.constraints.engine_process import EngineProcess
     from explorer.timing import figure
 
-    app = EngineProcess("explorer.benchmarks.constraints_family", KIND, CLOCK, "no answer")
+    app = EngineProcess(packages.full("explorer.benchmarks.constraints_family"), KIND, CLOCK, "no answer")
     app.ask("load", model)
     answers = []
     for kind, text in texts:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from statistics import median
 
+from decoders import packages
 from decoders.refusal import Refusal
 from decoders.strategy import Strategy
 from decoders.trace.events import Forward
 from decoders.trace.trace import Trace
 
-FOLDER = "decoders.speculative.draft_heads"
+FOLDER = packages.full("decoders.speculative.draft_heads")
 OTHERS = ("kangaroo", "m2r2", "fragments")  # trained drafters among the early exits
 SHORT = {"a chain of 3 from EAGLE": ("eagle", {"tree": "chain", "depth": 3})}  # besides the paper's tree
 EAGLES = ("eagle", "eagle2", "eagle3", "adaeagle")

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from decoders.models.catalog import DRAFT
+from decoders.packages import assets
 from decoders.refusal import Refusal
 from decoders.registry import BADGES, FAMILIES, get, strategies
 from decoders.strategy import Strategy
@@ -20,7 +21,7 @@ from explorer.runs.model_pool import Loader
 from explorer.runs.validation import check_models
 from visualizers.registry import titles
 
-FOLDER = Path(__file__).resolve().parents[2] / "assets" / "examples" / "methods"
+FOLDER = assets() / "examples" / "methods"
 FLAWS = "llama-tiny-flaws"  # labels flawed lines of programs
 FORMS = "llama-tiny-forms"  # fills in the middle
 SUMMARIES = "llama-tiny-summaries"  # has plan tags and topics

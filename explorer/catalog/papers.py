@@ -7,11 +7,11 @@ import csv
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from decoders.lenses.registry import lenses
 from decoders.memory_options import memories
 from decoders.models.catalog import of_small_architectures
+from decoders.packages import assets
 from decoders.registry import strategies
 from explorer.experiments import experiments
 
@@ -24,7 +24,7 @@ FAMILIES = {
     "constrained": "Constraints and structure",
     "lenses_memory_and_far": "Lenses, memory and further afield",
 }
-INDEX = Path(__file__).resolve().parents[2] / "assets" / "papers.csv"
+INDEX = assets() / "papers.csv"
 STATUSES = ("works", "miniature", "card")
 CARD = ("does", "decoding", "nearest", "strategy", "miniature")
 

@@ -6,14 +6,14 @@ the page's pictures are computed from them when the app starts. Knows nothing of
 
 import argparse
 import json
-from pathlib import Path
 
 from decoders.models.catalog import DRAFT, TARGET
+from decoders.packages import assets
 from decoders.trace.trace import Trace, load
 from explorer.catalog import method_cards
 from explorer.runs.model_pool import Loader
 
-FOLDER = Path(__file__).resolve().parents[2] / "assets" / "examples"
+FOLDER = assets() / "examples"
 PROMPT = "Once upon a time"
 MAX_NEW_TOKENS = 40
 OPENING = ("beam", "speculative", "universal", "greedy")  # with which a page may open: see opening_lanes.py

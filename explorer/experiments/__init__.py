@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decoders import files
+from decoders.packages import assets
 from decoders.refusal import Refusal
 from explorer.experiments import basis
 from explorer.experiments.basis import Basis, Compared
@@ -35,7 +36,7 @@ from explorer.shipped import check_corpus
 if TYPE_CHECKING:
     from decoders.models.loaded_model import LoadedModel
 
-FOLDER = Path(__file__).resolve().parents[2] / "assets" / "experiments"
+FOLDER = assets() / "experiments"
 Models = dict[str, "LoadedModel"]
 Cell = str | int | float | None
 

@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional as F
 
 from decoders.models import lora
-from decoders.models.catalog import SHIPPED
+from decoders.models.catalog import with_weights
 from decoders.models.editing.lora_algebra import averaged, change, combined, scaled
 from decoders.models.lora import Adapter
 from explorer.corpus import IGNORED
@@ -38,7 +38,7 @@ Rows = tuple[torch.Tensor, torch.Tensor]  # token ids and labels [N, T]
 
 def load(name: str) -> Adapter:
     """A shipped LoRA module."""
-    return lora.read(SHIPPED / name)
+    return lora.read(with_weights(name))
 
 
 def texts(models: Models, pair: list[Adapter]) -> dict[str, Rows]:

@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerFast, T5ForConditionalGeneration
 
 from decoders.engine.layers import Layers
 from decoders.engine.partial_forward import Blocks
-from decoders.models.catalog import SHIPPED
+from decoders.models.catalog import with_weights
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.reading import percent, rows_of
@@ -36,8 +36,8 @@ COUNT, LONGEST, TIMED, CURVE = 20, 64, 6, 96  # TIMED: problems; CURVE: tokens o
 @cache
 def reader() -> tuple[T5ForConditionalGeneration, PreTrainedTokenizerFast]:
     """The shipped encoder-decoder and its tokenizer."""
-    model = T5ForConditionalGeneration.from_pretrained(SHIPPED / NAME, dtype=torch.float32).eval()
-    return model, PreTrainedTokenizerFast.from_pretrained(SHIPPED / NAME)
+    model = T5ForConditionalGeneration.from_pretrained(with_weights(NAME), dtype=torch.float32).eval()
+    return model, PreTrainedTokenizerFast.from_pretrained(with_weights(NAME))
 
 
 @contextmanager

@@ -12,7 +12,6 @@ here, and its times include the communication with it.
 import json
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
@@ -24,13 +23,14 @@ from decoders.constraints.kinds import constraint_of, vocabulary_of
 from decoders.constraints.problem import ConstraintProblem
 from decoders.constraints.settings import ENGINES
 from decoders.lane import Lane, Limits
+from decoders.packages import assets
 from decoders.trace.events import Distribution
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.reading import percent, rows_of
 
 PAPERS = ("generating-structured-outputs-from-language-models",)
-SCHEMAS = Path(__file__).resolve().parents[2] / "assets" / "schemas.json"
+SCHEMAS = assets() / "schemas.json"
 PROMPT = "In Cairo lives Max, 98 years old, with a cat. As json:\n"
 TOKENS = 120
 FORWARDS = 40  # timed forwards of one token each

@@ -7,7 +7,9 @@ import functools
 import json
 from pathlib import Path
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
+from decoders.packages import assets
+
+ASSETS = assets()
 
 
 @functools.cache

@@ -12,9 +12,9 @@ import re
 import zlib
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from decoders.models.catalog import DRAFT, TARGET
+from decoders.packages import assets
 from decoders.refusal import Refusal
 from decoders.strategy import shortened
 from decoders.trace.trace import Trace
@@ -28,7 +28,7 @@ from explorer.runs.model_pool import Loader
 from explorer.runs.validation import as_json
 from visualizers.scene.marks import probability
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
+ASSETS = assets()
 COMPARE = {
     "<": lambda a, b: a < b,
     ">": lambda a, b: a > b,

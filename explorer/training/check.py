@@ -23,8 +23,9 @@ from decoders.models.flow import FlowModel
 from decoders.models.loading import load
 from decoders.models.model_heads import load_heads
 from decoders.models.tokenizer_files import tokenizer_of
+from decoders.packages import assets
 
-MODELS = Path(__file__).resolve().parents[2] / "assets" / "models"
+MODELS = assets() / "models"
 TEXTS = (
     "Nora had a small grey kite. One windy morning she ran up the hill, and the kite pulled at her hand. "
     '"Do not fly away," she said. The kite only laughed and climbed higher.',

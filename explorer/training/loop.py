@@ -15,12 +15,13 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from decoders.models import rounded_change
+from decoders.packages import assets
 from decoders.refusal import Refusal
 from explorer.training import check
 from explorer.training.data import Rows
 from explorer.training.loss_picture import loss_picture
 
-MODELS = Path(__file__).resolve().parents[2] / "assets" / "models"
+MODELS = assets() / "models"
 SAVE_SECONDS = 180.0
 RATES = (6e-3, 3e-3)  # learning rates of Muon and of AdamW
 CURVE = ["million_tokens", "training_loss", "held_out_loss"]  # columns of most loss.csv

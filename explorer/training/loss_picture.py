@@ -6,9 +6,10 @@ Knows numbers and the palette; knows no models.
 import json
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
-PALETTE = json.loads((Path(__file__).resolve().parents[2] / "assets" / "palette.json").read_text("utf-8"))
+from decoders.packages import assets
+
+PALETTE = json.loads((assets() / "palette.json").read_text("utf-8"))
 WIDTH, HEIGHT = 640, 260
 LEFT, RIGHT, TOP, BOTTOM = 44, 110, 30, 40  # room for the numbers, the names of the lines, title, axis
 NAMES = ("training", "held out")

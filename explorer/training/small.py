@@ -11,11 +11,12 @@ from argparse import Namespace
 from functools import cache
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, LlamaModel, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, LlamaModel
 
 from decoders.models.architectures import architectures
 from decoders.models.architectures.causal import Architecture
-from decoders.models.catalog import SHIPPED, TARGET
+from decoders.models.catalog import TARGET, with_weights
+from decoders.models.tokenizer_files import tokenizer_of
 from explorer.corpus import CONTEXT, ROW, Texts, pack, read_stories, rows_of, story_rows
 from explorer.training import cards
 from explorer.training.data.byte_tokens import byte_tokenizer
@@ -34,7 +35,7 @@ BYTES = "one token per byte, and two for the end of a text and for padding"
 def texts(args: Namespace, in_bytes: bool) -> Texts:
     """The stories, packed, in llama-tiny's tokens or in bytes."""
     stories, held = read_stories(args.corpus, dict.fromkeys(STORIES, 1.0))
-    words = byte_tokenizer(CONTEXT) if in_bytes else PreTrainedTokenizerFast.from_pretrained(SHIPPED / TARGET)
+    words = byte_tokenizer(CONTEXT) if in_bytes else tokenizer_of(with_weights(TARGET))
     return Texts(words, pack(stories, words), rows_of(pack(held, words))[:HELD_ROWS])
 
 
@@ -48,7 +49,7 @@ def config_of(model_type: str, shape: dict, vocabulary: int) -> LlamaConfig:
 @cache
 def draft_layers() -> LlamaModel:
     """The draft from which the models of tokens start."""
-    return LlamaForCausalLM.from_pretrained(SHIPPED / DRAFT, dtype=torch.float32).model
+    return LlamaForCausalLM.from_pretrained(with_weights(DRAFT), dtype=torch.float32).model
 
 
 def begun(model: Architecture, layers: list[tuple[torch.nn.Module, int, bool]]) -> Architecture:

@@ -3,13 +3,13 @@
 import functools
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import plotly.graph_objects as go
 
+from decoders.packages import assets
 from decoders.refusal import Refusal
 
-PALETTE = Path(__file__).resolve().parents[2] / "assets" / "palette.json"
+PALETTE = assets() / "palette.json"
 THEMES = ("light", "dark")
 UNUSED = ("select2d", "lasso2d", "autoScale2d")  # buttons that have no use here
 SHARE = "sendChartToCloud"  # a button that would upload the chart; no data may leave this machine

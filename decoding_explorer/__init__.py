@@ -1,0 +1,80 @@
+"""See how a language model decodes: `import decoding_explorer as dx`. What users need, under one name.
+
+Torch, transformers and the pictures are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from decoders import packages, registry, watch
+from decoders.models.catalog import DRAFT, TARGET
+from decoders.refusal import Refusal
+from decoders.registry import include, strategies, strategy
+from decoders.trace.trace import Trace, show
+from decoders.trace.trace import load as open  # a trace file: `trace.save` writes one
+
+if TYPE_CHECKING:
+    from decoders.lane import Lane, Limits
+    from decoders.models.loaded_model import LoadedModel
+
+__version__ = "0.2.0"
+__all__ = ["Lane", "Limits", "Refusal", "Trace", "compare", "decode", "include", "load", "open", "show"]
+__all__ += ["strategies", "strategy", "testing", "view", "watch"]
+
+
+def load(name: str, device: str = "auto", dtype: str = "auto") -> LoadedModel:
+    """A model by its shipped name, Hub id or folder. Raises Refusal with one sentence if there is none."""
+    from decoders.models.loading import load as loaded
+
+    return loaded(name, device, dtype)
+
+
+_kept = lru_cache(maxsize=4)(load)  # models that `decode` was given by name: the next call has them
+
+
+def decode(
+    strategy: str,
+    prompt: str | list[int],
+    model: str | LoadedModel = TARGET,
+    draft: str | LoadedModel | None = None,
+    *,
+    max_new_tokens: int = 64,
+    seed: int = 0,
+    **parameters: Any,
+) -> Trace:
+    """Decodes a prompt to its end and returns the trace: `decode("beam", "Once upon a time", num_beams=4)`.
+
+    `model` and `draft` are names or loaded models. Without a draft, a strategy that needs one takes the
+    shipped one of the shipped target. Raises Refusal with one sentence, such as for an unknown parameter.
+    """
+    from decoders.lane import Lane, Limits
+
+    if draft is None and model == TARGET and "draft" in registry.get(strategy).needs:
+        draft = DRAFT
+    named = {"target": model, "draft": draft}
+    models = {role: _kept(one) if isinstance(one, str) else one for role, one in named.items() if one}
+    tokens = models["target"].encode(prompt) if isinstance(prompt, str) else prompt
+    return Lane(strategy, tokens, models, parameters, seed, Limits(max_new_tokens)).run()
+
+
+def compare(traces: list[Trace]) -> dict:
+    """What two to four traces have in common, where they diverge, and what each cost."""
+    return packages.module("visualizers.analysis.comparison").compare(traces)
+
+
+def view(name: str, title: str) -> Callable[[type], type]:
+    """Class decorator that registers a view of your own, shown to people as `title`."""
+    return packages.module("visualizers.scene.marks").view(name, title)
+
+
+def __getattr__(name: str) -> Any:
+    """`Lane`, `Limits` and `testing`, which import torch."""
+    if name in ("Lane", "Limits"):
+        return getattr(packages.module("decoders.lane"), name)
+    if name == "testing":
+        return import_module(f"{__name__}.testing")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

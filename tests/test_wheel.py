@@ -1,0 +1,105 @@
+"""The wheel: its imports are rewritten, and once installed elsewhere it does what the checkout does."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import decoding_explorer
+import hatch_build
+
+ROOT = Path(hatch_build.__file__).parent
+USED = """
+import sys
+import decoding_explorer as dx
+from decoding_explorer.__main__ import main
+
+trace = dx.decode("speculative", "Once upon a time", max_new_tokens=12, num_assistant_tokens=4)
+assert trace.text().startswith(", there was"), trace.text()
+dx.show(trace).save(sys.argv[1])
+dx.testing.check("speculative")
+main(["papers"])
+main(["models"])
+try:
+    dx.load("llama-tiny-moe")
+except dx.Refusal as refusal:
+    print(refusal)
+assert not {name.partition(".")[0] for name in sys.modules} & {"decoders", "visualizers", "explorer"}
+"""
+
+
+@pytest.mark.parametrize(
+    "written, moved",
+    [
+        ("from decoders.lane import Lane\n", "from decoding_explorer.decoders.lane import Lane\n"),
+        ("if True:\n    import decoders\n", "if True:\n    from decoding_explorer import decoders\n"),
+        ("import explorer.cli as cli\n", "import decoding_explorer.explorer.cli as cli\n"),
+        (
+            "from explorer import (\n    shipped,\n)\n",
+            "from decoding_explorer.explorer import (\n    shipped,\n)\n",
+        ),
+        (
+            "from decoders_of_others import x\nimport torch\n",
+            "from decoders_of_others import x\nimport torch\n",
+        ),
+        ('"""Says from decoders import x."""\n', '"""Says from decoders import x."""\n'),
+    ],
+)
+def test_imports_are_rewritten(written, moved):
+    assert hatch_build.moved(written, "a file") == moved
+
+
+def test_an_import_that_cannot_move_is_refused():
+    with pytest.raises(SyntaxError, match="a file, line 1: write from ... import, not decoders.lane"):
+        hatch_build.moved("import decoders.lane\n", "a file")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """run(*arguments): python with the wheel installed, in another folder with another HOME; its output."""
+    folder = tmp_path_factory.mktemp("installed")
+    build = f"from hatchling.build import build_wheel; build_wheel({str(folder / 'wheels')!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    (wheel,) = (folder / "wheels").iterdir()
+    assert wheel.stat().st_size < 50e6
+    install = ["install", "--quiet", "--no-deps", "--no-index", "--no-compile", str(wheel)]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", *install]
+    subprocess.run([*pip, "--target", str(folder / "packages")], check=True)
+    home = folder / "home"
+    home.mkdir()
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"HOME": str(home), "PYTHONPATH": str(folder / "packages")}
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_the_installed_package_is_whole(installed, tmp_path):
+    """The library decodes, shows and checks; the command knows all papers and models; what is missing says
+    how to get it.
+    """
+    page = tmp_path / "page.html"
+    said = installed("-c", USED, str(page))
+    assert "explorer saved" in page.read_text(encoding="utf-8")
+    assert "193 papers" in said and "llama-tiny-diffusion" in said
+    assert (
+        "The weights of 'llama-tiny-moe' are not installed here: pip install decoding-explorer-models."
+        in said
+    )
+
+
+def test_the_second_distribution_has_the_version_and_the_models_that_the_first_expects():
+    models = ROOT / "assets" / "models"
+    project = tomllib.loads((models / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["version"] == decoding_explorer.__version__
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["include"]
+    assert {name.removeprefix("/") for name in included} == hatch_build.LATER
+    assert {folder.name for folder in models.iterdir()} >= hatch_build.LATER
