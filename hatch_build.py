@@ -68,6 +68,7 @@ def lay_out(root: Path, into: Path) -> None:
         copied(root / package, home / package)
     copied(root / HOME, home)
     (home / "app.py").write_text(moved((root / "app.py").read_text("utf-8"), "app.py"), "utf-8")
+    shutil.copyfile(root / "README.md", home / "README.md")  # an experiment reads it
     shutil.copytree(root / "assets", home / "assets", ignore=later_weights)
 
 

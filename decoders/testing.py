@@ -32,7 +32,14 @@ GREEDY = (
 )  # no seed changes a token
 EXACT = ("exact in distribution", "exact because drafts are deterministic")
 MOST_HISTORIES = 20_000  # of the walk over every outcome
-ADDITIVE = ("target_forwards", "target_tokens", "draft_forwards", "draft_tokens", "new_tokens", "proposed")
+ADDITIVE = (
+    "target_forwards",
+    "target_tokens",
+    "draft_forwards",
+    "draft_tokens",
+    "new_tokens",
+    "draft_token_candidates",
+)
 
 
 class BrokenLaw(AssertionError):

@@ -9,12 +9,13 @@ from decoders.heads.scorers.outlook import ALL, NONE, SOME
 from decoders.models.table_model import TableModel, TableScorer, exact_distribution
 from decoders.speculative.asynchronous.duodecoding import sequence_count
 from decoders.speculative.asynchronous.specbranch import branch_count
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Commit, Forward, Note, Propose, Verdict
 from decoders.trace.number_format import number
 from tests.decoders.speculative.asynchronous.test_pearl import VOCABULARY, run, says, told
 from tests.decoders.speculative.test_lossless_exact import PAIRS, SHAPES, pair
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 BRANCHED = {
     "duodecoding": {"budget": 4},

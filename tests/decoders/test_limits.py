@@ -6,10 +6,10 @@ import torch
 from decoders.callbacks import Callbacks
 from decoders.engine import pieces
 from decoders.lane import Lane, Limits
+from decoders.testing import plain
 from decoders.trace import trace
 from decoders.trace.events import Forward
 from explorer.runs.slices import Sliced
-from tests.laws.running import told
 
 PROMPT = [40, 41, 42, 40, 41]
 SLICED = (  # some of each family
@@ -84,7 +84,7 @@ def test_lanes_that_take_turns_at_every_verb_tell_what_they_tell_alone(name, tar
         slices.SLICE_SECONDS = before
     assert slice_count > 2 * max(len(found.steps) for found in alone)
     for mine, theirs in zip(lanes, alone, strict=True):
-        assert alike([told(s) for s in mine.trace.steps], [told(s) for s in theirs.steps])
+        assert alike([plain(s) for s in mine.trace.steps], [plain(s) for s in theirs.steps])
         seconds = [s.seconds for s in mine.trace.steps]
         assert seconds == sorted(seconds) and mine.trace.ended == theirs.ended
 

@@ -11,11 +11,11 @@ from decoders.chooser import invert, uniform
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from decoders.testing import random_table
 from decoders.trace.events import Cell, Depend, Forward
 from decoders.trace.trace import Trace
 from decoders.waits import parted
 from tests.decoders.parallel.test_jacobi import chained, deterministic, every_third_copies
-from tests.helpers.losslessness import random_table
 from visualizers.graphs import critical_path
 
 METHODS = ("sjd", "lookahead")

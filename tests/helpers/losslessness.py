@@ -5,50 +5,16 @@ drafts.
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import torch
 
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
-from decoders.logits.distributions import one_hot, probabilities, processors
 from decoders.models.table_model import exact_distribution
 from decoders.speculative.interfaces import Draft, Verification, VerifierInput
+from decoders.testing import shape_of
 
 Law = dict[tuple[int, ...], float]
-
-
-def random_table(seed: int, vocabulary: int = 3, sharpness: float = 1.0, zeros: float = 0.0) -> Callable:
-    """Probabilities as a function of the tokens so far: softmax(sharpness * normal), some of them set to
-    zero.
-    """
-    rows: dict[tuple[int, ...], list[float]] = {}
-
-    def table(tokens: tuple[int, ...]) -> list[float]:
-        if tokens not in rows:
-            draw = torch.Generator().manual_seed(hash((seed, *tokens)) % 2**31)
-            row = (sharpness * torch.randn(vocabulary, generator=draw, dtype=torch.float64)).softmax(0)
-            keep = torch.rand(vocabulary, generator=draw, dtype=torch.float64) >= zeros
-            keep[int(torch.randint(vocabulary, (1,), generator=draw))] = True
-            rows[tokens] = (row * keep / (row * keep).sum()).tolist()
-        return rows[tokens]
-
-    return table
-
-
-def shape_of(parameters: dict) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Log-probabilities [1, V] to the processed probabilities [1, V] of transformers' own processors."""
-
-    @cache
-    def stack_for(vocabulary: int) -> Callable | None:
-        return processors(parameters, vocabulary)
-
-    def shape(logprobs: torch.Tensor) -> torch.Tensor:
-        stack = stack_for(logprobs.shape[-1])
-        scores = logprobs if stack is None else stack(logprobs, [[]])
-        return one_hot(scores) if parameters.get("temperature") == 0.0 else probabilities(scores)
-
-    return shape
 
 
 def law_of_rounds(
@@ -77,11 +43,6 @@ def law_of_rounds(
         for tail, chance in rest.items():
             law[said + tail] = law.get(said + tail, 0.0) + mass * chance
     return law
-
-
-def distance(a: Law, b: Law) -> float:
-    """The largest difference between two distributions."""
-    return max(abs(a.get(k, 0.0) - b.get(k, 0.0)) for k in a.keys() | b.keys())
 
 
 def position(

@@ -10,7 +10,6 @@ from decoders import registry
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
-from decoders.trace import events, trace
 from decoders.trace.events import Cell, Commit
 from tests.helpers import tiny_models
 from tests.helpers.served_here import ServedHere
@@ -91,15 +90,6 @@ def start(
     parameters = dict(change.split("=") for change in changes) | (parameters or {})
     limited = Limits(max_new_tokens=new_tokens, **limits)
     return Lane(name, list(prompt), models, parameters, seed, limited, chooser, callbacks=callbacks)
-
-
-def told(step: events.Step) -> list[dict]:
-    """The events of a step without what a clock measured."""
-    return [events.event_to_json(e) | {"start": 0, "seconds": 0} for e in step.events]
-
-
-def committed(found: trace.Trace) -> list[int]:
-    return [node for step in found.steps for c in step.of(Commit) for node in c.nodes]
 
 
 def check_cells(found):

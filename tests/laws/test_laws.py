@@ -4,21 +4,19 @@ They know no strategy by name. Models are tiny and random; a draft, where one is
 model.
 """
 
-import dataclasses
 import functools
-import math
 import random
 from collections import Counter
 
 import pytest
 import torch
 
-from decoders import registry
+from decoders import registry, testing
 from decoders.chooser import Random
 from decoders.models.served_model import ServedModel
 from decoders.speculative import draft_verify_loop
 from decoders.trace import trace
-from decoders.trace.events import Commit, Distribution, Forward, Note, Propose, Verdict
+from decoders.trace.events import Commit, Note
 from tests.helpers import tiny_models
 from tests.helpers.in_company import in_company
 from tests.laws.extremes import extremes
@@ -28,13 +26,11 @@ from tests.laws.running import (
     NEW_TOKENS,
     PROMPTS,
     check_cells,
-    committed,
     every_case,
     every_strategy,
     generated,
     kept,
     start,
-    told,
     without_ends,
     without_tree_mask,
 )
@@ -104,61 +100,18 @@ def no_slot_is_lost(models, endless):
 
 
 @every_case
-def test_a_trace_is_well_formed_and_follows_the_schema(name, prompt, found):
-    assert trace.malformed((e for s in found.steps for e in s.events), len(prompt)) is None
-    trace.check(found.to_json())
-    assert [s.index for s in found.steps] == list(range(len(found.steps)))
-    seconds = [s.seconds for s in found.steps]
-    assert seconds == sorted(seconds)
-    assert found.ended.endswith(".")
-    words = {t for e in (e for s in found.steps for e in s.of(Distribution)) for t, _ in e.top}
-    words |= {e.token for s in found.steps for e in s.of(Propose)} | set(prompt)
-    assert words <= found.vocabulary.keys()
+def test_a_trace_is_well_formed_and_follows_the_schema(found):
+    testing.well_formed(found)
 
 
 @every_case
-def test_the_output_is_one_path_and_everything_else_is_judged(name, prompt, found):
-    nodes, path = found.nodes(), committed(found)
-    assert [nodes[n][0] for n in path] == [len(prompt) - 1, *path[:-1]]
-    verdicts = [v for s in found.steps for v in s.of(Verdict)]
-    status = {v.node: v.status for v in verdicts}
-    drawn = [v for v in verdicts if v.status in ("accepted", "rejected") and None not in (v.u, v.passes)]
-    assert all(v.status == "accepted" for v in drawn if v.u < v.passes)
-    assert all(v.u < v.passes for v in drawn if v.status == "accepted") or found.badge == "relaxed"
-    assert not {status.get(n) for n in path} & {"pruned", "rejected", "never reached", "merged"}
-    inner = {parent for parent, _ in nodes.values()}
-    leaves = {n for n in nodes if n >= len(prompt) and n not in inner}
-    assert leaves <= status.keys() | set(path)
+def test_the_output_is_one_path_and_everything_else_is_judged(found):
+    testing.one_path(found)
 
 
 @every_case
 def test_costs_add_up(found):
-    totals, forwards = found.costs.totals(), [f for s in found.steps for f in s.of(Forward)]
-    for role in ("target", "draft"):
-        mine = [f for f in forwards if f.model == role and f.kind != "lens"]
-        assert totals[f"{role}_forwards"] == pytest.approx(sum(f.share for f in mine))
-        assert totals[f"{role}_tokens"] == pytest.approx(sum(f.share * f.tokens for f in mine))
-    assert totals["steps"] == len(found.steps)
-    assert totals["new_tokens"] == len(found.output()) == len(committed(found))
-    assert totals["accepted"] <= totals["proposed"]
-    logprobs = [p for s in found.steps for c in s.of(Commit) for p in c.logprobs]
-    assert totals["logprob"] == pytest.approx(math.fsum(logprobs))
-    by_step = []
-    for step in found.steps:
-        alone = dataclasses.replace(found, steps=[], costs=trace.Costs())
-        alone.append(step)
-        by_step.append(alone.costs.totals())
-    for key in (
-        "target_forwards",
-        "target_tokens",
-        "draft_forwards",
-        "draft_tokens",
-        "new_tokens",
-        "draft_token_candidates",
-    ):
-        assert sum(t[key] for t in by_step) == pytest.approx(totals[key])
-    for role in ("target", "draft"):  # one model after the other, or both at the same time
-        assert sum(f.seconds for f in forwards if f.model == role) <= totals["seconds"]
+    testing.costs_add_up(found)
 
 
 @every_case
@@ -183,7 +136,7 @@ def test_committed_log_probabilities_are_the_targets_own(name, models, prompt, f
 @every_case
 def test_one_seed_gives_one_trace(name, models, ran):
     first, second = ran(PROMPTS[0]), start(name, models, PROMPTS[0]).run()
-    assert [told(s) for s in first.steps] == [told(s) for s in second.steps]
+    assert [testing.plain(s) for s in first.steps] == [testing.plain(s) for s in second.steps]
 
 
 class Once(Random):
@@ -261,14 +214,14 @@ def test_lanes_in_joint_forwards_decode_as_alone(name, models, ran):
 
 @every_case
 def test_a_lane_may_be_stopped_after_any_step(name, models, ran):
-    whole = [told(s) for s in ran(PROMPTS[0], 5).steps]  # few: each count of steps is a run
+    whole = [testing.plain(s) for s in ran(PROMPTS[0], 5).steps]  # few: each count of steps is a run
     for count in range(len(whole) + 1):
         lane = start(name, models, new_tokens=5)
         for _ in range(count):
             lane.advance()
         lane.close()
         lane.close()
-        assert [told(s) for s in lane.trace.steps] == whole[:count]
+        assert [testing.plain(s) for s in lane.trace.steps] == whole[:count]
         assert lane.trace.ended
         assert lane.advance() is None
         no_slot_in_use(models)

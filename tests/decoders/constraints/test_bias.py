@@ -16,8 +16,8 @@ from decoders.constraints.constraint import States
 from decoders.constraints.trie import Trie
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from decoders.testing import random_table
 from decoders.trace.events import Forward, Score
-from tests.helpers.losslessness import random_table
 
 LANGUAGE = [(0, 0, 0), *((1, a, b) for a in (0, 1) for b in (0, 1))]
 BITS = TableModel(

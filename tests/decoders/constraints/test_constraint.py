@@ -13,9 +13,9 @@ from decoders.constraints.trie import Trie
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from decoders.testing import random_table
 from decoders.trace.endings import WHOLE
 from decoders.trace.events import Commit, Distribution, Forward, Verdict
-from tests.helpers.losslessness import random_table
 from visualizers.analysis.cost_summary import TABLE, table_row
 
 EOS, LETTERS = 0, {1: "b", 2: "c", 3: "d"}

@@ -10,10 +10,10 @@ from decoders.constraints.labels import Labels, labels_of, parsed
 from decoders.constraints.matchers import Vocabulary
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from decoders.testing import random_table
 from decoders.trace.events import Distribution, Score, Verdict
 from decoders.trace.trace import malformed
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import random_table
 
 WORDS = ["<end>", "red", " car", "blue", ", "]
 END, RED, CAR, BLUE, SEP = range(5)

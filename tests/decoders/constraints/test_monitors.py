@@ -8,9 +8,9 @@ from decoders.constraints.monitors import BREAKS, ArgumentMonitor, MemberMonitor
 from decoders.constraints.object_language import Analysis, chain_before
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from decoders.testing import random_table
 from decoders.trace.events import Depend
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import random_table
 
 WORDS = [
     "n", "na", "nick", "name", "n.", "name)", "names", "nam(", ".", "(", "ame", "x.foo", "nick ", "x", "p",

@@ -20,8 +20,8 @@ from decoders.constraints.words import (
 )
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from decoders.testing import random_table
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import random_table
 
 UNWANTED = re.compile(r"\b(cat|dogs)\b", re.IGNORECASE)
 WORDS = ["the ", "cat", "Cat", "s", " dog", "alog", ".", "old", " man", "c", "at", "catalog"]

@@ -10,7 +10,8 @@ from decoders import registry
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from tests.helpers.losslessness import distance, law_of_rounds, random_table
+from decoders.testing import distance, random_table
+from tests.helpers.losslessness import law_of_rounds
 
 GREEDILY = {
     "penalties": ([7], {"repetition_penalty": 1.8, "no_repeat_ngram_size": 2}),

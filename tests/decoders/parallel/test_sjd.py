@@ -5,8 +5,9 @@ import pytest
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Cell, Commit, Verdict
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 GUESSES = ("lookup", "repeat", "prompt")
 

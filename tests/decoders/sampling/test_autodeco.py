@@ -12,9 +12,9 @@ from decoders.lane import Lane, Limits
 from decoders.logits.distributions import probabilities, processors
 from decoders.models.loaded_model import LoadedModel
 from decoders.sampling.autodeco import Settings, shaped
+from decoders.testing import distance, random_table
 from decoders.trace.events import GAUGE, Distribution, Note, Score
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import distance, random_table
 from tests.helpers.stateful_tables import StatedTable
 
 ROW, P = torch.tensor([[0.5, 0.3, 0.2]]), 0.6

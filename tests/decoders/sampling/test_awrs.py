@@ -13,11 +13,11 @@ from decoders.constraints.trie import Trie
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.sampling.adaptive_rejection import first_allowed, geometric, recursive
+from decoders.testing import random_table
 from decoders.trace.events import Note, Propose, Score, Verdict
 from decoders.trace.trace import malformed
 from explorer.runs.view_cache import Fold
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import random_table
 
 P = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
 allowed = {1, 2}.__contains__

@@ -8,9 +8,9 @@ import pytest
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from decoders.testing import random_table
 from decoders.trace.events import Commit, Distribution, Propose
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import random_table
 
 ASKED = {
     "a penalty": {"repetition_penalty": 1.7},

@@ -6,8 +6,8 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, TableScorer
 from decoders.speculative import forward_times
 from decoders.speculative.forward_times import forward_seconds
+from decoders.testing import random_table
 from decoders.trace.events import Forward, Note, Propose, Score
-from tests.helpers.losslessness import random_table
 
 MILLISECONDS = {"draft": (2, 1), "target": (9, 3)}  # of a forward, and of each of its tokens
 OPTIONS = {

@@ -7,7 +7,8 @@ import pytest
 
 from decoders.chooser import Exhaustive
 from decoders.models.table_model import TableModel, exact_distribution
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from decoders.testing import distance, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 PAIRS = {
     "close": (random_table(1), random_table(2, sharpness=0.5)),

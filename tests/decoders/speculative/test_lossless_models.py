@@ -16,7 +16,8 @@ from decoders.engine.engine import Work
 from decoders.lane import Lane, Limits
 from decoders.speculative import default_verifier
 from decoders.speculative.interfaces import Verifier
-from tests.helpers.losslessness import shape_of, statistics
+from decoders.testing import shape_of
+from tests.helpers.losslessness import statistics
 from tests.helpers.shipped_pair import pair
 
 PROMPT = "One day, the little dog"

@@ -16,8 +16,8 @@ from decoders.speculative.losslessness import (
     distance,
     simulate,
 )
+from decoders.testing import random_table
 from decoders.trace.events import Distribution, Verdict
-from tests.helpers.losslessness import random_table
 
 V = 6
 TARGET = TableModel(random_table(1, V), V)

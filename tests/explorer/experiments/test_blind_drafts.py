@@ -6,11 +6,12 @@ import transformers
 
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
+from decoders.testing import distance
 from explorer.experiments import blind_drafts as experiment
 from explorer.experiments import find_stored
 from explorer.experiments.models.captioner import conditioned
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import distance, law_of_rounds
+from tests.helpers.losslessness import law_of_rounds
 
 
 def encoder_decoder(vocabulary: int, end: int | None) -> transformers.T5ForConditionalGeneration:

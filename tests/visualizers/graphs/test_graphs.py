@@ -9,11 +9,11 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from decoders.testing import random_table
 from decoders.trace.events import Cell, Depend, Note, Propose, Score, Step, Verdict
 from decoders.trace.trace import Trace
 from tests.decoders.search.best_first.test_lattice import model as words_model
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import random_table
 from visualizers.graphs import KINDS, critical_path, loops
 from visualizers.graphs.export import FORMATS, save
 from visualizers.graphs.walk import loop_of

@@ -12,9 +12,10 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.sampling.coupling import minimum_entropy_coupling
 from decoders.sampling.coupling.minimum_entropy_coupling import coupled, encoder, entropy, information
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Commit, Distribution, Note, Propose, Score, Verdict
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import distance, random_table, shape_of, statistics
+from tests.helpers.losslessness import statistics
 
 P = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64)
 

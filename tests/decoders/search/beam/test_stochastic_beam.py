@@ -13,7 +13,8 @@ from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.interfaces import drafted
 from decoders.speculative.methods.rsd_s import stochastic_beam
-from tests.helpers.losslessness import random_table, shape_of, statistics
+from decoders.testing import random_table, shape_of
+from tests.helpers.losslessness import statistics
 
 
 def test_the_largest_perturbed_child_has_its_parent_s_value():

@@ -18,8 +18,8 @@ from decoders.search.tree_search.asap import Asap
 from decoders.search.tree_search.constraints import Gate
 from decoders.search.tree_search.program_tree import Programs
 from decoders.search.tree_search.treecoder import DECODERS
+from decoders.testing import random_table
 from decoders.trace.events import Note, Score, Verdict
-from tests.helpers.losslessness import random_table
 
 LANGUAGE = [(0, 0, 0), *((1, a, b) for a in (0, 1) for b in (0, 1))]
 BITS = TableModel(

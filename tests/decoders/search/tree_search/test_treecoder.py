@@ -15,12 +15,12 @@ from decoders.search.tree_search.constraints import Gate, named
 from decoders.search.tree_search.mcts import Edge
 from decoders.search.tree_search.program_tree import Programs
 from decoders.search.tree_search.treecoder import DECODERS, GatedSearch
+from decoders.testing import random_table
 from decoders.trace.events import Forward, Note, Propose, Verdict
 from explorer.tasks import problems
 from explorer.tasks.own_syntax import allowed
 from explorer.tasks.own_tests import pass_rate
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import random_table
 
 EXACT = {(0, 0): 9 / 17, (1, 1): 8 / 17}
 TOY = TableModel(

@@ -9,10 +9,11 @@ from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.asynchronous.concurrent_forward import ALONE, FIRST
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Commit, Forward, Note, Verdict, event_to_json
 from tests.decoders.speculative.test_lossless_exact import SHAPES, pair
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 VOCABULARY = 12
 

@@ -11,9 +11,9 @@ from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.batched.shared_batch import MAX_TEXTS
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Forward, Propose, Score
 from tests.helpers.batch_results import accepted, alone, cousins, drafted, rounds, run, written
-from tests.helpers.losslessness import distance, random_table, shape_of
 
 PROMPTS = ["Lily had a big wish.", "Once", "The old man looked at the sky", "aa aa aa"]
 

@@ -12,9 +12,10 @@ from decoders.heads.cross_attention.mixture_of_attentions import memory_mask, st
 from decoders.speculative.draft_heads.dream import finder
 from decoders.speculative.draft_heads.trees import TREES
 from decoders.speculative.drafters.confidence_siblings import tokens_of
+from decoders.testing import distance
 from decoders.trace.events import Score
 from tests.helpers.deep_models import TEXT, deep, drafts, run, take_double
-from tests.helpers.losslessness import distance, law_of_rounds
+from tests.helpers.losslessness import law_of_rounds
 
 NAMES = ("glide", "mixture_of_attentions", "dream")
 

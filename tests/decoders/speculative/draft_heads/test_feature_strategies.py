@@ -12,10 +12,11 @@ from decoders.heads.scorers.adaeagle import UNASKED, AdaEagle, accepted_lengths
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from decoders.models.table_model import exact_distribution
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Forward, Propose, Score, Verdict
 from tests.helpers import tiny_models
 from tests.helpers.headed_tables import HeadedTable, shared
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 SMALL = {"serial_width": 2, "parallel_width": 2, "nodes": 3, "borrowed": 2}
 

@@ -10,10 +10,10 @@ from decoders.models.loading import load
 from decoders.speculative.drafters.rank_trees import expected_tokens, topology_from_rank_accuracy
 from decoders.speculative.drafters.trained_head import TrainedHead
 from decoders.speculative.methods.typical_acceptance import threshold
+from decoders.testing import random_table
 from decoders.trace.events import Distribution, Verdict
 from tests.helpers import tiny_models
 from tests.helpers.headed_tables import HeadedTable
-from tests.helpers.losslessness import random_table
 from tests.helpers.trace_readings import forwards
 
 STORY = "Once upon a time there was a little girl named Lily. She"

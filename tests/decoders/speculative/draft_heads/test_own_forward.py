@@ -14,9 +14,10 @@ from decoders.heads.path_independent.lookahead_tokens import slots_see
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, TableScorer
 from decoders.speculative.draft_heads.pass_ import expected_tokens, truncated
+from decoders.testing import distance
 from decoders.trace.events import Commit, Distribution, Forward, Note, Propose
 from tests.helpers.deep_models import PROMPT, TEXT, deep, run, take_double, with_heads
-from tests.helpers.losslessness import distance, law_of_rounds
+from tests.helpers.losslessness import law_of_rounds
 
 NAMES = ("pass", "ppd", "hidden_transfer")
 

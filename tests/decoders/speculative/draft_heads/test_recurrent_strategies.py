@@ -10,10 +10,11 @@ from decoders.heads import take_taps
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.draft_heads.blockwise import value_in
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Forward, Note, Propose, Score, Verdict
 from tests.helpers import tiny_models
 from tests.helpers.headed_tables import HeadedTable
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 TEXT = "the text so far"
 STORELESS = {"store": TEXT}

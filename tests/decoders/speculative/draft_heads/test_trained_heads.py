@@ -17,9 +17,10 @@ from decoders.models.table_model import exact_distribution
 from decoders.registry import strategies
 from decoders.speculative.draft_heads.trees import TREES
 from decoders.speculative.drafters.trained_head import TrainedHead, named
+from decoders.testing import distance, random_table, shape_of
 from tests.helpers import tiny_models
 from tests.helpers.headed_tables import HeadedTable
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 HEADED = sorted(
     name

@@ -10,8 +10,9 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.drafters import draft_length
 from decoders.speculative.methods.smartspec import CostModel, best_goodput, goodput
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Note, Verdict
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 P, Q = (0.3, 0.4, 0.3), (0.6, 0.3, 0.1)
 SPECULATION = registry.get("speculation")

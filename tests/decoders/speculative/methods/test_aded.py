@@ -11,8 +11,9 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.search.tree_search.mcts import Edge
 from decoders.speculative.drafters.ngram_mcts import counted, nudge, puct, ranked, search
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Propose
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 
 class Reading(TableModel):

@@ -6,8 +6,9 @@ from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.methods.aggressive import WHOLE, rejoin
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Commit, Depend, Forward
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 END = 10
 

@@ -11,9 +11,10 @@ from decoders.lane import Lane, Limits
 from decoders.logits.distributions import residual
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.models.tabular_denoiser import TabularDenoiser
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.acceptance import acceptance
 from decoders.trace.events import Forward, Note, Propose, Verdict
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 V, LENGTH = 3, 4
 TAILS = [False, True]

@@ -15,9 +15,10 @@ from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.methods.judge import SCORE, judged_acceptance
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Note, Score, Verdict
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 from tests.helpers.stateful_tables import Says, StatedTable
 
 TOKENS = 4

@@ -9,8 +9,9 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.interfaces import FIXED, Drafter
 from decoders.speculative.methods.lookahead import Pool, Window, parts
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Cell, Commit, Propose
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 
 def successor(tokens: tuple[int, ...]) -> list[float]:

@@ -19,9 +19,10 @@ from decoders.speculative.drafters import online_distiller
 from decoders.speculative.drafters.online_distiller import Correction, LearningDraft, keep_correction
 from decoders.speculative.interfaces import Draft, Seen, TokenTest, Verification
 from decoders.speculative.theory import best_length, speedup
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Forward, Note, Propose, Score, Verdict
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 TOKENS = 6
 PROMPT = [40, 41, 42, 40, 41]

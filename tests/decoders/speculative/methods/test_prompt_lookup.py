@@ -11,7 +11,7 @@ from transformers.generation.candidate_generator import PromptLookupCandidateGen
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.speculative.methods.prompt_lookup import look_up
-from tests.helpers.losslessness import random_table
+from decoders.testing import random_table
 from tests.helpers.shipped_pair import PROMPTS, assert_same, decode, generated, greedy
 
 REPETITIVE = [

@@ -12,8 +12,9 @@ from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.drafters.retrieved_context import best, bm25, chunked
 from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.verifiers.adjusted_target import adjusted, adjusted_target, still_wanted
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Forward, Note
-from tests.helpers.losslessness import distance, first_token, random_table, shape_of
+from tests.helpers.losslessness import first_token
 
 P, Q = (torch.tensor(x, dtype=torch.float64) for x in ((0.5, 0.3, 0.2), (0.2, 0.7, 0.1)))
 PROMPT = [2, 0, 1, 1, 2, 0]

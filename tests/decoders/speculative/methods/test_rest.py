@@ -22,9 +22,10 @@ from decoders.speculative.methods.rasd import joined
 from decoders.speculative.methods.rest import TEXT, retrieved
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Propose, Verdict
 from tests.helpers import losslessness
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 
 class Reading(TableModel):

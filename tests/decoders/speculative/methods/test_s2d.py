@@ -12,10 +12,11 @@ from decoders.registry import strategies
 from decoders.speculative.drafters.sorted_exits import exits_of
 from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
+from decoders.testing import distance
 from decoders.trace.events import Forward, Propose, Score, Verdict
 from tests.helpers import shipped_pair
 from tests.helpers.deep_models import PROMPT, deep, run
-from tests.helpers.losslessness import distance, first_token, law_of_rounds, position
+from tests.helpers.losslessness import first_token, law_of_rounds, position
 
 NEVER = {"threshold_1": 1.0, "threshold_2": 1.0}
 

@@ -11,8 +11,9 @@ from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import skeleton
 from decoders.speculative.drafters.optimal_tree import best_size, forms
 from decoders.speculative.interfaces import drafted
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Propose, Score
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 CHANCES = (0.6, 0.2, 0.1)
 

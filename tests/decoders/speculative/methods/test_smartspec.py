@@ -2,10 +2,10 @@
 
 from decoders.models.table_model import TableModel
 from decoders.speculative.methods.smartspec import EVERY, KEPT, START
+from decoders.testing import random_table
 from decoders.trace.events import Note, Score
 from decoders.trace.number_format import number
 from tests.helpers.batch_results import accepted, alone, drafted, rounds, run, written
-from tests.helpers.losslessness import random_table
 
 PROMPTS = ["a", "ba", "cab"]
 

@@ -9,10 +9,11 @@ from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.speculative.interfaces import FIXED, Draft, VerifierInput
 from decoders.speculative.methods.specdec import nearly_best
+from decoders.testing import distance
 from decoders.trace.events import Forward, Note, Propose
 from tests.helpers import tiny_models
 from tests.helpers.deep_models import PROMPT, deep, run
-from tests.helpers.losslessness import distance, law_of_rounds
+from tests.helpers.losslessness import law_of_rounds
 
 
 def with_masks(seed: int = 9, **how):

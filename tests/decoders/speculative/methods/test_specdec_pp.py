@@ -11,9 +11,10 @@ from decoders.heads.scorers.acceptance import REFUSED_WEIGHT, UNASKED
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.methods.specdec_pp import HEAD, OWN, SCORE, doubtful, head_of
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Note, Propose, Score
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 from tests.helpers.stateful_tables import Says, StatedTable
 
 

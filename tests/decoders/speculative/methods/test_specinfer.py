@@ -6,8 +6,9 @@ from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.models.catalog import by_role
 from decoders.models.table_model import TableModel, exact_distribution
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Forward, Propose, Verdict
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 SEEDS = {"target": 3, "draft": 4, "draft 2": 5}
 

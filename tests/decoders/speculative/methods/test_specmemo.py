@@ -14,8 +14,9 @@ from decoders.speculative import draft_verify_loop as loop
 from decoders.speculative.methods import specmemo
 from decoders.speculative.methods.smartspec import CostModel
 from decoders.speculative.methods.specmemo import Place, Sizes, longest, memory, shortest
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Note, Propose, Score
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 TARGET, DRAFT = Sizes(100, 40, 8, 30, 4), Sizes(20, 40, 4, 10, 4)
 

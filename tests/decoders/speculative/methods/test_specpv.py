@@ -7,9 +7,9 @@ from decoders.chooser import Exhaustive
 from decoders.engine.sparse_kv import Budget, View, bound, larger_end, view
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
+from decoders.testing import distance
 from decoders.trace.events import Commit, Forward, Note, Score
 from tests.helpers.deep_models import deep
-from tests.helpers.losslessness import distance
 
 PROMPT = [40 + i % 7 for i in range(24)]
 SMALL = {

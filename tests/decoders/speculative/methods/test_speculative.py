@@ -12,8 +12,8 @@ from decoders.models.table_model import TableModel
 from decoders.speculative import default_verifier
 from decoders.speculative.interfaces import Verifier
 from decoders.speculative.theory import best_length, expected_tokens, speedup
+from decoders.testing import random_table
 from decoders.trace.token_text import visible
-from tests.helpers.losslessness import random_table
 from tests.helpers.shipped_pair import PROMPTS, assert_same, decode, generated, greedy, pair
 
 SAMPLED = {"temperature": 1.0}

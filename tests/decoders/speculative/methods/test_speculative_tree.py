@@ -6,7 +6,7 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from tests.helpers.losslessness import random_table
+from decoders.testing import random_table
 from tests.helpers.shipped_pair import PROMPTS, assert_same, decode, greedy, pair
 
 SAMPLED = {"temperature": 1.0}

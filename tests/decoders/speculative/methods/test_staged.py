@@ -10,8 +10,9 @@ from decoders.datastore import joined
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.methods.staged import from_table, from_text, successors
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Commit, Propose
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 
 class Reading(TableModel):

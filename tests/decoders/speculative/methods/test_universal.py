@@ -14,9 +14,10 @@ from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.drafters.other_tokenizer import OwnTokens, carried_over, image
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Forward, Propose
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 
 WAYS = ["text", "common tokens", "first pieces"]
 TARGET_WORDS, DRAFT_WORDS = ["a", "b", "ab"], ["b", "a", "ba", "c"]

@@ -11,11 +11,11 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.drafters.trimmed_vocabulary import coverage, most_frequent
 from decoders.speculative.methods import vocabtrim
+from decoders.testing import distance, plain, shape_of
 from decoders.trace.events import Distribution, Forward, Propose, Score, Verdict
 from tests.decoders.speculative.test_lossless_exact import PAIRS, SHAPES, pair
 from tests.helpers import tiny_models
-from tests.helpers.losslessness import distance, law_of_rounds, shape_of
-from tests.laws.running import told
+from tests.helpers.losslessness import law_of_rounds
 
 P = (0.5, 0.3, 0.2)
 
@@ -89,10 +89,10 @@ def test_acceptance_is_the_targets_mass_inside_and_grows_with_the_vocabulary(kee
 def test_the_whole_vocabulary_is_plain_speculative_decoding(temperature):
     models = {"target": tiny_models.make(), "draft": tiny_models.make(seed=1)}
     chosen = {"temperature": temperature}
-    plain = Lane("speculative", [40, 41, 42], models, chosen, 3, Limits(20)).run()
+    usual = Lane("speculative", [40, 41, 42], models, chosen, 3, Limits(20)).run()
     whole = Lane("vocabtrim", [40, 41, 42], models, chosen | {"keep": 1.0}, 3, Limits(20)).run()
-    own = [[e for e in told(step) if e["type"] not in ("Note", "Score")] for step in whole.steps]
-    assert own == [told(step) for step in plain.steps]
+    own = [[e for e in plain(step) if e["type"] not in ("Note", "Score")] for step in whole.steps]
+    assert own == [plain(step) for step in usual.steps]
 
 
 def test_a_token_outside_ends_the_greedy_path(keeping):

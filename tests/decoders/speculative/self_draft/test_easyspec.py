@@ -9,9 +9,10 @@ from decoders.engine.layers import Layers
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
+from decoders.testing import distance
 from decoders.trace.events import Forward, Note
 from tests.helpers.deep_models import PROMPT, deep
-from tests.helpers.losslessness import distance, law_of_rounds
+from tests.helpers.losslessness import law_of_rounds
 
 LAYERS = 8
 

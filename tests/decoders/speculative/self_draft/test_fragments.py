@@ -12,9 +12,10 @@ from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from decoders.models.table_model import exact_distribution
 from decoders.speculative.self_draft.fragments import SAME, TYPICAL
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Commit, Note, Verdict
 from explorer.tasks.verilog import marked, unmarked
-from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
+from tests.helpers.losslessness import law_of_rounds
 from tests.helpers.stateful_tables import StatedTable
 
 MARK, LENGTH = 2, 4

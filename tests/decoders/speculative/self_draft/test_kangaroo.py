@@ -7,9 +7,10 @@ from decoders.chooser import Exhaustive
 from decoders.engine.engine import Engine
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.heads import Kangaroo, Target
+from decoders.testing import distance
 from decoders.trace.events import Commit, Forward, Note
 from tests.helpers.deep_models import PROMPT, deep, drafts, run, take_double
-from tests.helpers.losslessness import distance, law_of_rounds
+from tests.helpers.losslessness import law_of_rounds
 
 EXIT, LAYERS = 2, 6
 

@@ -9,9 +9,10 @@ from decoders.chooser import Exhaustive
 from decoders.lane import Lane
 from decoders.models import catalog
 from decoders.models.table_model import TableModel
+from decoders.testing import distance
 from decoders.trace.events import Commit, Forward, Propose, Verdict
 from tests.helpers.deep_models import PROMPT, deep, greedys, run
-from tests.helpers.losslessness import distance, law_of_rounds
+from tests.helpers.losslessness import law_of_rounds
 
 
 @pytest.fixture(scope="module")

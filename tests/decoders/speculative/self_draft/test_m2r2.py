@@ -9,9 +9,10 @@ from decoders.engine.engine import Engine
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.heads import M2R2, Target
 from decoders.heads.parts.module import cross_entropy
+from decoders.testing import distance
 from decoders.trace.events import Forward, Note
 from tests.helpers.deep_models import PROMPT, deep, drafts, run, take_double
-from tests.helpers.losslessness import distance, law_of_rounds
+from tests.helpers.losslessness import law_of_rounds
 
 EXIT, LAYERS = 2, 6
 TEXT = torch.tensor([[*PROMPT, 43, 44, 40, 45]])

@@ -7,9 +7,10 @@ from decoders.chooser import Exhaustive
 from decoders.engine.layers import Layers
 from decoders.engine.partial_forward import Blocks
 from decoders.speculative.self_draft.unified_layer_skipping import kept
+from decoders.testing import distance
 from decoders.trace.events import Forward
 from tests.helpers.deep_models import PROMPT, deep, run
-from tests.helpers.losslessness import distance, law_of_rounds
+from tests.helpers.losslessness import law_of_rounds
 
 NAME = "unified_layer_skipping"
 

@@ -17,9 +17,10 @@ from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.methods import fuzzy, lantern, lenient, typical_acceptance
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
+from decoders.testing import distance, random_table, shape_of
 from decoders.trace.costs import TOTAL_VARIATION
 from decoders.trace.events import Note, Score
-from tests.helpers.losslessness import distance, first_token, law_of_rounds, position, random_table, shape_of
+from tests.helpers.losslessness import first_token, law_of_rounds, position
 from visualizers.analysis.cost_summary import strip
 
 P, Q = (0.3, 0.4, 0.3), (0.6, 0.3, 0.1)

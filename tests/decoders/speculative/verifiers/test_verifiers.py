@@ -30,9 +30,10 @@ from decoders.speculative.verifiers.recursive_rejection import (
     sentence,
     without,
 )
+from decoders.testing import distance
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import compared
-from tests.helpers.losslessness import distance, first_token, position, statistics
+from tests.helpers.losslessness import first_token, position, statistics
 
 P, Q = (0.3, 0.4, 0.3), (0.6, 0.3, 0.1)
 RIGHT = {(i,): chance for i, chance in enumerate(P)}

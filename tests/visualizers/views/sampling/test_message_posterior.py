@@ -4,8 +4,8 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from decoders.testing import random_table
 from decoders.trace.events import Score
-from tests.helpers.losslessness import random_table
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.sampling.coupling_table import AFTER, BEFORE, SIGN, TOKENS, WIDE, Coupling, short
 from visualizers.views.sampling.message_posterior import Belief, bits
