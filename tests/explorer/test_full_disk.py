@@ -15,6 +15,7 @@ from explorer.page.bad_requests import BadRequests
 from explorer.page.envelopes import Known
 from explorer.page.tabs import methods, traces
 from explorer.page.uploads import NO_ROOM
+from tests.helpers.server_log import Heard
 from visualizers import graphs
 
 RUN = ["run", "--prompt", "Once", "--strategy", "greedy", "--max-new-tokens", "2"]
@@ -77,14 +78,16 @@ def test_what_the_page_saves(no_room, tmp_path):
     assert str(refused.value) == NO_ROOM and not list(tmp_path.iterdir())
 
 
-def test_what_a_visitor_uploads(caplog):
+def test_what_a_visitor_uploads():
     async def app(scope, receive, send):
         raise full
 
-    client = TestClient(BadRequests(app, Known()))
-    got = client.post("/gradio_api/queue/data", json={})
+    client, heard = TestClient(BadRequests(app, Known())), Heard()
+    with heard.listening():
+        got = client.post("/gradio_api/queue/data", json={})
     assert (got.status_code, got.json()) == (507, {"detail": NO_ROOM})
-    assert len(caplog.records) == 1 and caplog.records[0].exc_info is None
+    ours = [record for record in heard.records if record.name.startswith("explorer.")]
+    assert len(ours) == 1 and ours[0].exc_info is None
 
 
 def test_a_text_file_has_a_bound_and_is_utf_8(tmp_path, monkeypatch):
