@@ -145,7 +145,8 @@ class Costs:
                 case Score() if event.name == TOTAL_VARIATION:
                     self.variations.append(event.total)
                 case Distribution() if event.unseen is not None:
-                    self.named = min(self.named or event.among, event.among)
+                    among = len(event.top) if event.among is None else event.among
+                    self.named = among if self.named is None else min(self.named, among)
                     self.unseen = max(self.unseen, event.unseen)
                 case Score() if event.rank == 1:
                     self.best = event.node

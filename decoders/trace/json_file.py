@@ -10,11 +10,17 @@ import json
 import math
 import re
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 from decoders.refusal import Refusal
 
 MAX_TRACE_BYTES = 64 * 2**20  # larger files (after decompression) are refused
+# A text with characters beyond ASCII takes up to four bytes for each of its characters.
+MAX_WIDE_BYTES = 16 * 2**20
+MAX_PARTS = 2_400_000  # values and names of fields together; a parsed one takes about 50 bytes
+MAX_NAMES = 100_000  # different names of fields; what is repeated is kept once
+LONG_NAME = 1000  # bytes
 LONG_NUMBER, HALF = re.compile(rb"[0-9]{16}"), re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -32,17 +38,56 @@ def read_json(data: bytes) -> Any:
         raise Refusal("This file is not a trace: it cannot be unpacked. Save it again.") from error
     if len(data) > MAX_TRACE_BYTES:
         raise Refusal(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
+    check_size(data)
     try:
         longest = whole if LONG_NUMBER.search(data) else int
         text = data.decode("utf-8-sig")
         value = json.loads(text, parse_float=finite, parse_int=longest, parse_constant=finite)
         if HALF.search(data):
-            json.dumps(value, ensure_ascii=False).encode()  # raises on a lone surrogate
+            encode_all(value)
         return value
     except (ValueError, RecursionError) as error:
         raise Refusal(
             "This file is not a trace: it is not JSON. Choose a file saved by Decoding Explorer."
         ) from error
+
+
+def check_size(data: bytes) -> None:
+    """Raises Refusal with one sentence for a JSON text that takes too much memory once it is parsed."""
+    if len(data) > MAX_WIDE_BYTES and not data.isascii():
+        most = MAX_WIDE_BYTES >> 20
+        raise Refusal(f"This file is larger than {most} MiB and not ASCII; open a shorter run or answer.")
+    parts = sum(map(data.count, (b",", b":", b"[", b"{")))
+    if parts > MAX_PARTS:
+        raise Refusal(
+            f"This file has about {parts:,} values and names, and {MAX_PARTS:,} can be read; open a shorter "
+            "run, or one lane of it."
+        )
+    if len(set(names_in(data))) > MAX_NAMES:
+        raise Refusal(f"This file names more than {MAX_NAMES:,} different fields; open a shorter run.")
+
+
+def names_in(data: bytes) -> Iterator[int]:
+    """The hash of the text in quotes before each colon; its own where that is longer than LONG_NAME."""
+    at = data.find(b":")
+    while at >= 0:
+        end = data.rfind(b'"', max(0, at - LONG_NAME), at)
+        begin = data.rfind(b'"', max(0, end - LONG_NAME), max(0, end))
+        yield hash(data[begin:end]) if begin >= 0 else at
+        at = data.find(b":", at + 1)
+
+
+def encode_all(value: Any) -> None:
+    """Raises ValueError if a text in a JSON value has half of a character."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            one.encode()
+        elif isinstance(one, dict):
+            left += [*one, *one.values()]
+        elif isinstance(one, list):
+            left += one
 
 
 def whole(text: str) -> int:

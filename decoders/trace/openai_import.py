@@ -21,7 +21,7 @@ UNKNOWN, ABSENT = "□", "…"  # stand for a rejected draft token and for the p
 UNTOLD = "untold"  # the source of such tokens
 MAX_TOKENS = 4096
 MAX_LISTED = 100_000  # tokens that are listed beside those that were written, of all places together
-MAX_DRAFTED = 8 * MAX_TOKENS  # tokens of all rounds together
+MAX_DRAFTED = 4 * MAX_TOKENS  # tokens of all rounds together
 MAX_NAME = 60  # characters of a model's name in a title
 # OpenAI and vLLM write -9999 for a token that has no probability or is not among the most likely ones,
 # llama.cpp the lowest number of its format.

@@ -35,6 +35,8 @@ from decoders.trace.number_format import number
 VERSION = 1
 # Badges that promise nothing about the output distribution.
 WITHIN_ANY = ("", "relaxed", "deterministic", "lossless: equal to greedy", "as the server decodes")
+# Of a trace that is read. The longest lanes of the app have about half as many events.
+MAX_STEPS, MAX_EVENTS, MAX_STEP_EVENTS, MAX_PROMPT = 20_000, 100_000, 20_000, 100_000
 CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
 # What draws a trace: names that are looked up on use, like entry points; this package imports none of them.
 DRAWER = "explorer.export.replay_page:show"
@@ -196,7 +198,7 @@ def load(path: str | Path) -> Trace:
 
 def from_json(record: dict) -> Trace:
     """Checks `record` against the schema and builds the trace. Raises ValueError with one sentence."""
-    check(record)
+    check_schema(record)
     trace = Trace(
         **{
             k: record[k]
@@ -209,6 +211,7 @@ def from_json(record: dict) -> Trace:
     for s in record["steps"]:
         events = [event_from_json(e) for e in s["events"]]
         trace.append(Step(s["index"], events, s["seconds"], s.get("slots")))
+    check_events((event for step in trace.steps for event in step.events), len(trace.prompt))
     return trace
 
 
@@ -216,6 +219,12 @@ def check(record: object) -> None:
     """Raises ValueError with one sentence if `record` does not follow the published schema or refers to
     unknown nodes.
     """
+    check_schema(record)
+    check_events((event_from_json(e) for s in record["steps"] for e in s["events"]), len(record["prompt"]))
+
+
+def check_schema(record: object) -> None:
+    """Raises Refusal with one sentence if `record` does not follow the published schema, or is too large."""
     if not _fits()(record):
         error = next(iter(_validator().iter_errors(record)), None)
         if error is not None:
@@ -223,8 +232,20 @@ def check(record: object) -> None:
             raise Refusal(
                 f"This file is not a trace of version {VERSION}: {where[:100]}: {error.message[:200]}."
             )
-    events = (event_from_json(e) for s in record["steps"] for e in s["events"])
-    if problem := malformed(events, len(record["prompt"])):
+    counts = [len(s["events"]) for s in record["steps"]]
+    for what, count, most in (
+        ("steps", len(counts), MAX_STEPS),
+        ("events", sum(counts), MAX_EVENTS),
+        ("events in one step", max(counts, default=0), MAX_STEP_EVENTS),
+        ("tokens in its prompt", len(record["prompt"]), MAX_PROMPT),
+    ):
+        if count > most:
+            raise Refusal(f"This trace has {count:,} {what}, and {most:,} can be read; open a shorter run.")
+
+
+def check_events(events: Iterable[Event], trunk: int) -> None:
+    """Raises Refusal with one sentence if events contradict each other, see `malformed`."""
+    if problem := malformed(events, trunk):
         raise Refusal(f"This trace contradicts itself: {problem}")
 
 

@@ -39,17 +39,19 @@ class Slots:
                 heirs.add(parent)
                 slots[node] = home
                 used.add(home)
+        below = self.height
         for node, parent in children:
             if node not in slots:
-                slots[node] = self._nearest(self.row.get(parent, 0), used, allowed)
+                slots[node] = self._nearest(self.row.get(parent, 0), used, allowed, below)
+                below = max(below, slots[node])  # whole rows from here on are looked at once
                 used.add(slots[node])
         return slots
 
-    def _nearest(self, home: float, used: set[float], allowed: list[float]) -> float:
+    def _nearest(self, home: float, used: set[float], allowed: list[float], below: float) -> float:
+        """The free row nearest to `home`; else the first free one from `below` on."""
         free = [y for y in allowed if y not in used]
         if free:
             return min(free, key=lambda y: (abs(y - home), y))
-        below = self.height
         while below in used:  # more branches than rows: the picture grows rather than hide one
             below += 1
         self.own.add(below)

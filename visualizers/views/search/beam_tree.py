@@ -110,11 +110,10 @@ class BeamTree:
         """
         born, scores, verdicts, commits = self._sort(step)
         ops: list[Op] = []
-        dropped = {
-            n.node
-            for n in born
-            if verdicts.get(n.node, (None,))[0] in DEAD_AT_BIRTH and not self._kept(n, step)
-        }
+        # A candidate with children in this step was part of a branch, however soon it died: it is a node.
+        parents = {e.parent for e in born}
+        dead = {n.node for n in born if verdicts.get(n.node, (None,))[0] in DEAD_AT_BIRTH}
+        dropped = dead - parents
         survivors = [
             e for e in born if e.node not in dropped and verdicts.get(e.node, (None,))[0] != "finished"
         ]
@@ -150,13 +149,6 @@ class BeamTree:
                 case "Commit":
                     commits += event.nodes
         return born, scores, verdicts, commits
-
-    @staticmethod
-    def _kept(event, step) -> bool:
-        """Whether a candidate is drawn as a node: one with children in this step was part of a branch,
-        however soon it died.
-        """
-        return any(type(e).__name__ == "Propose" and e.parent == event.node for e in step.events)
 
     def _leave(self, born, verdicts) -> None:
         """Frees the rows of branches that ended in this step before new ones are placed."""
