@@ -45,7 +45,8 @@ def plain_models(options: argparse.Namespace, models: dict) -> dict:
             raise Refusal(f"{name!r} is edited, which plain transformers cannot load; name its base.")
         where, revision = locate(name)
         options_ = {"revision": revision} if revision else {}
-        plain[role] = AutoModelForCausalLM.from_pretrained(where, dtype=dtype, **options_).to(device).eval()
+        model = AutoModelForCausalLM.from_pretrained(where, dtype=dtype, trust_remote_code=False, **options_)
+        plain[role] = model.to(device).eval()
     return plain
 
 

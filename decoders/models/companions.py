@@ -55,7 +55,9 @@ def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
     config = json.loads((folder / "config.json").read_text())
     if lora.is_adapter(folder):
         return lora.merged(folder, dtype)
-    return class_of(config).from_pretrained(folder, dtype=dtype, use_safetensors=True)
+    return class_of(config).from_pretrained(
+        folder, dtype=dtype, use_safetensors=True, trust_remote_code=False
+    )
 
 
 def class_of(config: dict) -> type:

@@ -12,14 +12,14 @@ from transformers import PreTrainedConfig
 from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
 from transformers.utils import logging
 
-from decoders.models import hub, lora, rounded_change
+from decoders.models import hub, load_problems, lora, rounded_change
 from decoders.models.address import is_address
 from decoders.models.catalog import is_hub_id, locate
 from decoders.models.companions import class_of
 from decoders.models.edited_model import changed
 from decoders.models.edited_names import edits_of
 from decoders.models.loaded_model import LoadedModel
-from decoders.models.memory_estimate import config_of, could_not, pick_device, pick_dtype, quantised
+from decoders.models.memory_estimate import config_of, pick_device, pick_dtype, quantised
 from decoders.models.published_denoisers import weight_names
 from decoders.models.served_model import connect
 from decoders.models.tokenizer_files import tokenizer_of
@@ -72,12 +72,12 @@ def load(
                         **placed(config, device),
                     )
                 )
-    except InterruptedError:
+    except (InterruptedError, MemoryError, Refusal):
         raise
     except ImportError as error:
         raise Refusal(not_installed(name, config, error)) from error
-    except (OSError, ValueError, KeyError) as error:
-        raise Refusal(could_not(name, error)) from error
+    except Exception as error:  # of a damaged file transformers raises whatever its code comes upon
+        raise Refusal(load_problems.sentence(name, where, error)) from error
     model = model.eval().requires_grad_(False)
     return LoadedModel(name, model if quantised(config) else model.to(device), tokenizer)
 

@@ -35,7 +35,7 @@ def base_of(folder: Path) -> Path:
 
 def tokenizer_of(folder: Path) -> PreTrainedTokenizerBase:
     """The base's tokenizer with the added tokens."""
-    return with_tokens(AutoTokenizer.from_pretrained(base_of(folder)), added(folder))
+    return with_tokens(AutoTokenizer.from_pretrained(base_of(folder), trust_remote_code=False), added(folder))
 
 
 def added(folder: Path) -> list[str]:

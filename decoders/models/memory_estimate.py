@@ -15,7 +15,7 @@ from transformers import AutoConfig, PreTrainedConfig
 
 from decoders.engine import fast_llama
 from decoders.engine.kv_cache import slot_bytes
-from decoders.models import architectures, hub, lora, published_denoisers, rounded_change
+from decoders.models import architectures, hub, load_problems, lora, published_denoisers, rounded_change
 from decoders.models.address import is_address
 from decoders.models.catalog import locate
 from decoders.models.model_heads import names_heads
@@ -143,15 +143,10 @@ def config_of(name: str, where: str, revision: str | None = None):
     published_denoisers.register()
     architectures.register()
     try:
-        return AutoConfig.from_pretrained(where, **({"revision": revision} if revision else {}))
-    except (OSError, ValueError, KeyError) as error:
-        raise Refusal(could_not(name, error)) from error
-
-
-def could_not(name: str, error: Exception) -> str:
-    """The message about a model that transformers refuses, with the first line of its error."""
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-    return f"The model {name!r} could not be loaded: {first}"
+        options = {"revision": revision} if revision else {}
+        return AutoConfig.from_pretrained(where, trust_remote_code=False, **options)
+    except Exception as error:  # of a damaged file it raises whatever its code comes upon
+        raise Refusal(load_problems.sentence(name, where, error)) from error
 
 
 def header_parameters(folder: Path) -> int:

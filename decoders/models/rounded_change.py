@@ -75,7 +75,8 @@ def share_words(folder: Path, other: str) -> dict[str, str]:
 def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """The base model with the change applied."""
     tensors, old = load_file(folder / WEIGHTS), base_weights(base_of(folder))
-    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, trust_remote_code=False)
     weights = {name: old[name] for name in model.state_dict().keys() & old.keys() - tensors.keys()}
     for name, value in tensors.items():
         if not name.endswith(SCALE):

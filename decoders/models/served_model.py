@@ -133,7 +133,7 @@ def usable(asked: CompletionsClient, tokenizer, chat: bool) -> Client:
 def tokenizer_of(name: str):
     """The tokenizer of a model on this machine or the Hub. Raises what transformers raises."""
     where, revision = whole(name)
-    return AutoTokenizer.from_pretrained(where, **({"revision": revision} if revision else {}))
+    return AutoTokenizer.from_pretrained(where, revision=revision or "main", trust_remote_code=False)
 
 
 def whole(name: str) -> tuple[str, str | None]:

@@ -15,4 +15,4 @@ def tokenizer_of(folder: Path) -> PreTrainedTokenizerBase:
         return lora.tokenizer_of(folder)
     if rounded_change.is_change(folder):
         folder = rounded_change.words_of(folder)
-    return AutoTokenizer.from_pretrained(folder)
+    return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)

@@ -159,6 +159,5 @@ def random_llama(name: str, shape: dict, device: str):
             model = LlamaForCausalLM(config)
     finally:
         torch.set_default_dtype(before)
-    return LoadedModel(
-        name, model.eval().requires_grad_(False), AutoTokenizer.from_pretrained(locate(TARGET)[0])
-    )
+    tokenizer = AutoTokenizer.from_pretrained(locate(TARGET)[0], trust_remote_code=False)
+    return LoadedModel(name, model.eval().requires_grad_(False), tokenizer)

@@ -93,8 +93,8 @@ def accuracies(
 def loaded(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Model, in float32, and tokenizer of a folder, through plain transformers."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    return model.to(device).eval(), AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, trust_remote_code=False)
+    return model.to(device).eval(), AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
 
 def measure(folder: Path, samples: int) -> None:

@@ -105,7 +105,7 @@ def measured(model: RetroForCausalLM, some: dict[str, Rows]) -> dict[str, dict[s
 def main(args: Namespace) -> None:
     """Trains and ships it."""
     stories, unread = read_stories(args.corpus)
-    tokenizer = AutoTokenizer.from_pretrained(loop.MODELS / BASE)
+    tokenizer = AutoTokenizer.from_pretrained(loop.MODELS / BASE, trust_remote_code=False)
     tokens = torch.from_numpy(pack(stories[:4000], tokenizer)).long()
     held_tokens = torch.from_numpy(pack(unread[:200], tokenizer)).long()
     rng = random.Random("store")
