@@ -38,7 +38,10 @@ def add_heads(models: dict[str, Any], names: Sequence[str]) -> None:
     for name in names:
         if (published_folder := Path(name).expanduser()).is_dir() and published.find_format(published_folder):
             model = models["target"]
-            model.heads = model.heads | published.read_heads(name, published_folder, Target.of(model.model))
+            heads = published.read_heads(name, published_folder, Target.of(model.model))
+            if "autodeco" in heads:  # no draft head, so it has a place of its own
+                model.autodeco = heads.pop("autodeco")
+            model.heads = model.heads | heads
             model.own_heads += [name] if name not in model.own_heads else []
             continue
         folder = head_files.find(name)

@@ -42,8 +42,8 @@ def predicted(lane: Lane, heads: AutoDeco | None, logits: torch.Tensor) -> Setti
         return Settings(given["temperature"], given["top_p"])
     t, p = heads.scores(lane.scorers["target"].hidden(lane.tip), logits[0])
     return Settings(
-        given["temperature"] if given["predict"] == TOP_P else t,
-        given["top_p"] if given["predict"] == TEMPERATURE else p,
+        given["temperature"] if given["predict"] == TOP_P or t is None else t,
+        given["top_p"] if given["predict"] == TEMPERATURE or p is None else p,
     )
 
 
@@ -122,7 +122,7 @@ def autodeco(lane: Lane) -> Iterator[None]:
     The heads were trained on the next token's cross-entropy alone, at T and through a soft top-p; each token
     is weighted by the probability that the model gives it. The soft top-p also fades the token that crosses
     P, which the hard one keeps: P was learned as "stop before". If there are no heads for the model,
-    temperature and top_p are used as entered.
+    temperature and top_p are used as entered; so they are for a head that its authors did not train.
     """
     heads = getattr(lane.models["target"], "autodeco", None)
     if heads is None and lane.parameters["predict"] != NEITHER:

@@ -5,6 +5,9 @@ Trained without labels, by the next token's cross-entropy through a smooth top-p
 tokens.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -19,6 +22,18 @@ TOP = 5  # the second head reads the total probability of this many most likely 
 READ = 5  # inputs of the second head besides the state: T, max p, entropy, variance, top mass
 
 
+@dataclass(frozen=True)
+class Published:
+    """`read`: inputs of the second head besides the state, T and `statistics(logits [N, V], T [N])`; which of
+    the two heads were trained.
+    """
+
+    read: int
+    statistics: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    temperature: bool = True
+    top_p: bool = True
+
+
 class AutoDeco(nn.Module):
     """Two networks with one hidden layer each: state -> T, and state with statistics of the row at T -> P.
     `settings`: the arguments that a file stores to build it again.
@@ -27,25 +42,29 @@ class AutoDeco(nn.Module):
     kind = "autodeco"
     reads: tuple[int, ...] = ()
 
-    def __init__(self, target: Target, width: int = 256):
+    def __init__(self, target: Target, width: int = 256, published: "Published | None" = None):
+        """published: how heads of the authors differ."""
         super().__init__()
         self.target, self.settings = target, {"width": width}
+        own = published or Published(READ, lambda logits, t: statistics(at_temperature(logits, t)))
+        self.statistics, self.trained = own.statistics, (own.temperature, own.top_p)
         self.temperature = network(target.width, width)
-        self.top_p = network(target.width + READ, width)
+        self.top_p = network(target.width + own.read, width)
 
     def forward(self, hidden: torch.Tensor, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(T, P), each [N], for the next token: hidden [N, d], logits [N, V]."""
         t = HIGHEST * self.temperature(hidden)[..., 0].float().sigmoid()
         with torch.no_grad():
-            seen = torch.cat([t[:, None], statistics(at_temperature(logits, t))], -1)
+            seen = torch.cat([t[:, None], self.statistics(logits, t)], -1)
         p = self.top_p(torch.cat([hidden, seen.to(hidden.dtype)], -1))[..., 0].float().sigmoid()
         return t, p
 
     @torch.no_grad()
-    def scores(self, hidden: torch.Tensor, logits: torch.Tensor) -> tuple[float, float]:
-        """(T, P) for one token: hidden [d], logits [V]."""
+    def scores(self, hidden: torch.Tensor, logits: torch.Tensor) -> tuple[float | None, float | None]:
+        """(T, P) for one token: hidden [d], logits [V]; None of a head that was not trained."""
         t, p = self(hidden[None].to(self.temperature[0].weight.dtype), logits[None])
-        return max(COLDEST, float(t[0])), float(p[0])
+        said = max(COLDEST, float(t[0])), float(p[0])
+        return tuple(value if trained else None for value, trained in zip(said, self.trained, strict=True))
 
     @torch.no_grad()
     def along(self, taps: Taps) -> torch.Tensor:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from decoders.heads import DraftModule, Target
+from decoders.models.published.autodeco import HEADS, read_autodeco
 from decoders.models.published.config_keys import present
 from decoders.models.published.eagle import read_eagle, read_eagle3
 from decoders.models.published.hydra import BLOCK, read_hydra
@@ -22,6 +23,7 @@ READERS = {
     "medusa": read_medusa,
     "hydra": read_hydra,
     "mlp_speculator": read_mlp_speculator,
+    "autodeco": read_autodeco,
 }
 CONVERT = (
     "The heads {0!r} are PyTorch pickles, which are not opened; run this once: "
@@ -50,7 +52,7 @@ READ = {
 }
 UNKNOWN = (
     "The heads {!r} speak the format {!r}, which is not known here; known are EAGLE 1 to 3, Medusa, "
-    "Hydra, the MLP speculator and the layers inside target checkpoints."
+    "Hydra, the MLP speculator, AutoDeco and the layers inside target checkpoints."
 )
 
 
@@ -66,7 +68,7 @@ def find_format(folder: Path) -> str | None:
     if kind := by_names(tensor_names(folder)):
         return kind
     model_type = config.get("speculators_model_type") or config.get("model_type")
-    if model_type in ("eagle", "eagle3", "mlp_speculator", "medusa", "hydra"):
+    if model_type in ("eagle", "eagle3", "mlp_speculator", "medusa", "hydra", "autodeco"):
         if pickles(folder):
             raise Refusal(CONVERT.format(str(folder)))
         raise Refusal(UNKNOWN.format(str(folder), model_type))
@@ -90,6 +92,8 @@ def declared(config: dict) -> str | None:
 def by_names(names: Iterable[str]) -> str | None:
     """The format with tensors of these names; None for those of a whole model."""
     plain = {name.removeprefix("model.").replace("midlayer.", "layers.0.") for name in names}
+    if all(f"{head}mlp.0.weight" in plain for head in HEADS):
+        return "autodeco"
     if "fc.weight" in plain and "layers.0.self_attn.q_proj.weight" in plain:
         return "eagle3" if "layers.0.hidden_norm.weight" in plain else "eagle"
     if any(AUTHORS.fullmatch(name) or VLLM.fullmatch(name) for name in plain):
@@ -109,7 +113,8 @@ def read_heads(name: str, folder: Path, target: Target) -> dict[str, DraftModule
     if kind is None:
         raise Refusal(f"The folder {name!r} holds no draft heads of a format that is known here.")
     try:
-        module = READERS[kind](name, present(read_json(folder / "config.json")), read_tensors(folder), target)
+        tensors = read_tensors(folder, HEADS if kind == "autodeco" else "")
+        module = READERS[kind](name, present(read_json(folder / "config.json")), tensors, target)
     except KeyError as error:
         raise Refusal(
             f"The heads {name!r} do not specify {error.args[0]}, so they cannot be read."

@@ -30,8 +30,8 @@ def tensor_names(folder: Path) -> dict[str, Path]:
     return paths
 
 
-def read_tensors(folder: Path, prefix: str = "") -> Tensors:
-    """Name -> tensor, for the tensors in a folder whose names begin with `prefix`."""
+def read_tensors(folder: Path, prefix: str | tuple[str, ...] = "") -> Tensors:
+    """Name -> tensor, for the tensors in a folder whose names begin with `prefix`, or with one of several."""
     wanted: dict[Path, list[str]] = {}
     for name, path in tensor_names(folder).items():
         if name.startswith(prefix):
