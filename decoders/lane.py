@@ -121,6 +121,8 @@ class Lane(Processing):
             raise Refusal(f"{self.strategy.title} takes no processors; use one that does, such as greedy.")
         for sentence in model_defaults.sentences(self.parameters, target.generation):
             self.note(sentence)
+        for sentence in getattr(constraint, "notes", ()):
+            self.note(sentence)
         self._detector = Detector(self.shaping, vocabulary)
         self._stack(vocabulary)  # refuses an unusable processor now and not in the first step
         self.scorers: dict[str, Any] = {}

@@ -19,7 +19,7 @@ from decoders.models import architectures, hub, lora, published_denoisers, round
 from decoders.models.address import is_address
 from decoders.models.catalog import locate
 from decoders.models.model_heads import names_heads
-from decoders.refusal import Refusal
+from decoders.refusal import Refusal, said_by
 
 TOKENS = 2048  # of KV cache in the estimate: all lanes of a run together, prompts included
 RESERVE = 0.05  # share of the free memory that must stay free
@@ -149,9 +149,8 @@ def config_of(name: str, where: str, revision: str | None = None):
 
 
 def could_not(name: str, error: Exception) -> str:
-    """The message about a model that transformers refuses, with the first line of its error."""
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-    return f"The model {name!r} could not be loaded: {first}"
+    """The message about a model that transformers refuses, with what its error says."""
+    return f"The model {name!r} could not be loaded: {said_by(error)}."
 
 
 def header_parameters(folder: Path) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from decoders.refusal import Refusal
+from decoders.refusal import Refusal, said_by
 from decoders.trace.costs import Costs
 from decoders.trace.events import (
     STATUSES,
@@ -223,7 +223,7 @@ def check(record: object) -> None:
         if error is not None:
             where = "/".join(str(p) for p in error.absolute_path) or "its top level"
             raise Refusal(
-                f"This file is not a trace of version {VERSION}: {where[:100]}: {error.message[:200]}."
+                f"This file is not a trace of version {VERSION}: {where[:100]}: {said_by(error.message)}."
             )
     events = (event_from_json(e) for s in record["steps"] for e in s["events"])
     if problem := malformed(events, len(record["prompt"])):
