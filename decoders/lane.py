@@ -128,6 +128,8 @@ class Lane(Processing):
             raise Refusal(f"{self.strategy.title} takes no processors; use one that does, such as greedy.")
         for sentence in model_defaults.sentences(self.parameters, target.generation):
             self.note(sentence)
+        for sentence in getattr(constraint, "notes", ()):
+            self.note(sentence)
         if sentence := drafts_stay_exact(self.parameters, self.strategy.badge(self.parameters)):
             self.note(sentence)
         self._detector = Detector(self.shaping, vocabulary)

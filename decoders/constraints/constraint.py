@@ -17,7 +17,9 @@ STATE_BYTES = 16 << 10  # what a state is taken to weigh
 
 
 class Constraint(Protocol):
-    """A language over tokens. `advance` leaves the given state unchanged."""
+    """A language over tokens. `advance` leaves the given state unchanged. `notes`, if it has them, are
+    sentences for the reader of a lane.
+    """
 
     vocabulary: int
 

@@ -30,12 +30,12 @@ class EngineProcess:
     def ask(self, *request: Any) -> dict:
         """The answer to a request; `{"problem": sentence}` if there is none in time."""
         with self.lock:
-            if self.process is None:
-                self.start()
+            if self.process is None and "problem" in (begun := self.start()):
+                return begun
             return self.send(request, self.seconds)
 
-    def start(self) -> None:
-        """Starts the process. OSError if the system does not let it."""
+    def start(self) -> dict:
+        """Starts the process; `{"problem": sentence}` if it does not start. OSError if it may not."""
         paths = [str(packages.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self.process = subprocess.Popen(
             [sys.executable, "-m", self.module],
@@ -47,9 +47,11 @@ class EngineProcess:
         )
         self.lives, self.answers = self.lives + 1, Queue()
         threading.Thread(target=_listen, args=(self.process, self.answers), daemon=True).start()
+        return {}
 
-    def send(self, request: Any, seconds: float) -> dict:
-        """As `ask`, of a process that runs."""
+    def send(self, request: Any, seconds: float, too_long: str = "") -> dict:
+        """As `ask`, of a process that runs; too_long: what is said if this request takes too long."""
+        too_long = too_long or self.too_long
         if self.process is None:  # it went over what was sent before
             return {"problem": self.crashed}
         try:
@@ -58,14 +60,14 @@ class EngineProcess:
             answer = self.answers.get(timeout=seconds)
         except Empty:
             self.close()
-            return {"problem": self.too_long}
+            return {"problem": too_long}
         except BrokenPipeError:
             answer = ""
         if answer:
             return json.loads(answer)
         ended = self.process.wait()
         self.close()
-        return {"problem": self.too_long if ended == OUT_OF_TIME != 0 else self.crashed}
+        return {"problem": too_long if ended == OUT_OF_TIME != 0 else self.crashed}
 
     def close(self) -> None:
         """Ends the process; the next request starts another one."""

@@ -12,7 +12,7 @@ import torch
 
 from decoders.constraints import llguidance_worker
 from decoders.constraints.constraint import DeadEnd
-from decoders.constraints.matchers import NO_TEXT, Vocabulary, first_line, matcher_of, problem
+from decoders.constraints.matchers import NO_TEXT, Vocabulary, matcher_of, problem, worded
 from decoders.constraints.problem import ConstraintProblem
 
 
@@ -47,7 +47,9 @@ class Grammar:
             return below
         if not self.allowed(state)[token]:
             return None
-        raise DeadEnd(f"llguidance gave up here: {first_line(below.get_error())}.")  # a limit of its own
+        raise DeadEnd(
+            f"llguidance gave up here: {worded(below.get_error())}; make it smaller."
+        )  # a limit of its own
 
     def accepts(self, state, token: int) -> bool:
         return state.validate_tokens([token]) == 1

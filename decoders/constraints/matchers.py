@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from decoders.constraints.problem import ConstraintProblem, json_value
-from decoders.refusal import Refusal
+from decoders.refusal import Refusal, said_by
 
 NAMES = {  # how each kind is called in a sentence
     "json_schema": "JSON schema",
@@ -38,6 +38,32 @@ NO_TEXT = "it allows no text at all"
 LARK_MARGIN = "   1 | "  # what llguidance puts in front of the line with a fault
 NUMBERS = itertools.count()
 LONGEST = 160  # characters of an engine's reason that a sentence quotes
+WAYS_OUT = (  # what to do about a reason of an engine that reads like this, the first that does
+    (r"Enable 'coerce_one_of'", "use anyOf"),
+    (r"Unimplemented keys|Unknown format", "remove it"),
+    (r"not supported", "write it without"),
+    (r"Resource '|Default retriever", "put what it names into the schema"),
+    (r"crashed|took more than|grammar size|exceeded|too large", "make it smaller"),
+    (NO_TEXT, "loosen it"),
+)
+CORRECT = "correct it"
+OTHER_ENGINE = {  # kind -> reasons of llguidance for which there is xgrammar, and what that one does
+    "json_schema": (
+        r"coerce_one_of|Unimplemented keys|Unknown format",
+        "which knows more of schemas and says what it leaves unchecked",
+    ),
+    "gbnf": (r"^(?!.*(crashed|took more than|allows no text))", "which reads more of GBNF"),
+}
+REWORDED = (  # what engines say of options and parts that a person cannot see
+    (r"Enable 'coerce_one_of'.*", ""),
+    (r"Regex is empty: .*", "its pattern, format and lengths leave no string"),
+    (r"retrieving it failed: .*", "none is fetched"),
+    (r"following special tokens are available: ⟦⟧", "there is none"),
+    (r"^Check failed: \(.*?\) is (?:false|true): ", ""),
+    (r" The JSON string is:.*", ""),
+    (r"EBNF (?:parser|lexer) error at line \d+, column \d+: ", ""),
+    (r"Regex parsing (?:error|warning) at position \d+: ", ""),
+)
 
 
 class Vocabulary:
@@ -101,28 +127,41 @@ def grammar_of(kind: str, typed: str, white_space: str) -> str:
     raise Refusal(f"llguidance has no kind {kind!r}.")
 
 
-def problem(kind: str, reason: str) -> ConstraintProblem:
-    """An engine's complaint as one sentence, with its place where it names one."""
+def problem(kind: str, reason: str, engine: str = "llguidance") -> ConstraintProblem:
+    """An engine's complaint as one sentence that says what to do, with its place where it names one."""
     line, column, first = None, None, reason.strip().split("\n")[0]
     if place := re.search(r"(?:at )?(\d+)\((\d+)\): ?", first):
         line, column = int(place[1]), int(place[2])
         first = first.replace(place[0], "")
-    elif place := re.search(r" at line (\d+)", first):
-        line = int(place[1])
+    elif place := re.search(r" at line (\d+)(?:, column (\d+))?", first):
+        line, column = int(place[1]), int(place[2]) if place[2] else None
     if kind == "regex":  # its place is one in the rule that llguidance puts around it
         line, column = None, None
         if pointed := re.search(r"^( *)\^", reason.replace(LARK_MARGIN, ""), re.MULTILINE):
-            column = max(1, len(pointed[1]) - 3)
-            line = 1
-        if explained := re.search(r"error: (.*)", reason):
-            first = explained[1]
-    first = first_line(first)
-    return ConstraintProblem(f"The {NAMES[kind]} cannot be used: {first}.", line, column)
+            line, column = 1, max(1, len(pointed[1]) - 3)
+        elif place := re.search(r"^Regex parsing error at position (\d+)", first):
+            line, column = 1, int(place[1])
+    if explained := re.search(r"^ *error: (.*)", reason, re.MULTILINE):  # of an expression, below a drawing
+        first = explained[1] if kind == "regex" else f"in a regular expression, {explained[1]}"
+    return ConstraintProblem(
+        f"The {NAMES[kind]} cannot be used: {worded(first)}; {way_out(kind, first, engine)}.", line, column
+    )
 
 
-def first_line(reason: str) -> str:
-    """The first line of an engine's complaint, without its full stop."""
-    return reason.strip().split("\n")[0].rstrip(". :")[:LONGEST]
+def worded(reason: str) -> str:
+    """What an engine says, without what only its own users know."""
+    for said, ours in REWORDED:
+        reason = re.sub(said, ours, reason)
+    return said_by(reason, LONGEST)
+
+
+def way_out(kind: str, reason: str, engine: str = "llguidance") -> str:
+    """What a person can do about an engine's complaint."""
+    way = next((way for said, way in WAYS_OUT if re.search(said, reason)), CORRECT)
+    said, does = OTHER_ENGINE.get(kind, ("", ""))
+    if does and engine == "llguidance" and re.search(said, reason):
+        way += f", or set constraint_engine to xgrammar, {does}"
+    return way
 
 
 def matcher_of(kind: str, typed: str, vocabulary: Vocabulary, white_space: str) -> Any:

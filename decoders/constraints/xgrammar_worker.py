@@ -2,21 +2,28 @@
 
 `python -m decoders.constraints.xgrammar_worker` answers lines of JSON: the first names the vocabulary, then
 ["compile", kind, text, white space], ["advance", state, token] and ["drop", states]. An answer holds a new
-state with what may follow it, or a complaint. Knows texts and tokens, no models.
+state with what may follow it, or a complaint; that of a compiled text also has xgrammar's warnings. Limits
+are of computing time: a busy machine makes them no shorter. Knows texts and tokens, no models.
 """
 
 import base64
 import json
+import os
+import re
 import sys
+import tempfile
 from typing import Any
 
 from decoders import packages
-from decoders.constraints.engine_process import EngineProcess
+from decoders.constraints.engine_process import EngineProcess, within
 from decoders.constraints.matchers import choices_of
 
-START_SECONDS = 60.0  # for the process to import xgrammar and to read a vocabulary
-SECONDS = 2.0  # for one grammar, or one token
+START_SECONDS = 60.0  # of computing, to import xgrammar and to read a vocabulary
+SECONDS = 2.0  # of computing, for one grammar, or one token
+CLOCK = 10  # times as many seconds on the clock; more only if the machine is very busy
 TOO_LONG = f"xgrammar took more than {SECONDS:g} seconds for it"
+SLOW_START = f"xgrammar took more than {START_SECONDS:g} seconds to start"
+WARNING = re.compile(r"^\[[^]]*\] \S+: Warning: (.+)$", re.MULTILINE)
 
 SPELLING = {  # between the parts of JSON
     "compact": {"any_whitespace": False, "separators": (",", ":")},
@@ -47,25 +54,38 @@ class Worker(EngineProcess):
     """A process with xgrammar for one vocabulary. A state belongs to one of its lives."""
 
     def __init__(self, tokens: list[bytes], ends: list[int]):
-        super().__init__(packages.full("decoders.constraints.xgrammar_worker"), "xgrammar", SECONDS, TOO_LONG)
+        module = packages.full("decoders.constraints.xgrammar_worker")
+        super().__init__(module, "xgrammar", CLOCK * SECONDS, TOO_LONG)
         self.first = {"tokens": [token.hex() for token in tokens], "ends": ends}
         self.dropped: list[int] = []
 
-    def start(self) -> None:
+    def start(self) -> dict:
         super().start()
         self.dropped = []
-        self.send(self.first, START_SECONDS)
+        return self.send(self.first, CLOCK * START_SECONDS, SLOW_START)
 
-    def send(self, request: Any, seconds: float) -> dict:
+    def send(self, request: Any, seconds: float, too_long: str = "") -> dict:
         """Says first which states nothing holds any more."""
         if self.dropped:
             dropped, self.dropped = self.dropped, []
-            super().send(["drop", dropped], SECONDS)
-        return super().send(request, seconds)
+            super().send(["drop", dropped], self.seconds)
+        return super().send(request, seconds, too_long)
+
+
+def warnings_in(log) -> list[str]:
+    """What xgrammar has warned of in its log, each once; the log is then empty."""
+    log.seek(0)
+    said = log.read().decode("utf-8", "replace")
+    log.seek(0)
+    log.truncate()
+    return list(dict.fromkeys(WARNING.findall(said)))
 
 
 def main() -> None:
     """Answers until the input ends."""
+    within(START_SECONDS)
+    log = tempfile.TemporaryFile()  # noqa: SIM115 (xgrammar writes its warnings to the standard error alone)
+    os.dup2(log.fileno(), 2)
     import xgrammar
 
     first = json.loads(sys.stdin.readline())
@@ -76,6 +96,7 @@ def main() -> None:
     compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
     bits = xgrammar.allocate_token_bitmask(1, len(tokens))
     states: dict[int, xgrammar.GrammarMatcher] = {}
+    within(0)
     print(json.dumps({}), flush=True)
 
     def described(number: int, state) -> dict:
@@ -88,9 +109,11 @@ def main() -> None:
 
     for number, line in enumerate(sys.stdin):
         answer, (what, *rest) = {}, json.loads(line)
+        within(SECONDS)
         try:
             if what == "compile":
                 answer = described(number, xgrammar.GrammarMatcher(compiled(*rest, compiler)))
+                answer["warnings"] = warnings_in(log)
             elif what == "drop":
                 for dropped in rest[0]:
                     states.pop(dropped, None)
@@ -99,6 +122,7 @@ def main() -> None:
                 answer = described(number, below) if below.accept_token(rest[1]) else {"state": None}
         except (RuntimeError, ValueError, TypeError) as error:
             answer = {"problem": str(error)}
+        within(0)
         print(json.dumps(answer), flush=True)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from decoders.constraints.constraint import DeadEnd
-from decoders.constraints.matchers import NAMES, NO_TEXT, Vocabulary, choices_of, problem
+from decoders.constraints.matchers import NAMES, NO_TEXT, Vocabulary, choices_of, problem, worded
 from decoders.constraints.problem import ConstraintProblem, json_value
 from decoders.constraints.xgrammar_worker import Worker
 
@@ -21,6 +21,17 @@ NOT_THERE = (
 )
 GAVE_UP = "xgrammar refused a token that it had allowed"
 KINDS = ("json_schema", "regex", "gbnf", "choices")
+UNCHECKED = (  # keys of schemas that xgrammar passes over without a warning
+    "$dynamicRef", "contains", "dependencies", "dependentRequired", "dependentSchemas", "else", "if", "not",
+    "then", "unevaluatedProperties", "uniqueItems",
+)  # fmt: skip
+OF_NAMES = (
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+)  # their keys are names, not keys of schemas
+VALUES = ("enum", "const", "default", "examples")  # what is in them is no schema
 
 
 @dataclass(eq=False)
@@ -53,16 +64,18 @@ class XGrammar:
             tokens = [b"" if t in vocabulary.special else s for t, s in enumerate(vocabulary.tokens)]
             vocabulary.made["xgrammar"] = Worker(tokens, vocabulary.ends)
         self.worker = vocabulary.made["xgrammar"]
-        if kind == "json_schema":
-            json_value(typed, NAMES[kind])
+        schema = json_value(typed, NAMES[kind]) if kind == "json_schema" else {}
         if kind == "choices":
             choices_of(typed)
         answer = self.worker.ask("compile", kind, typed, white_space)
         if "problem" in answer:
-            raise problem(kind, reason(answer["problem"]))
+            raise problem(kind, reason(answer["problem"]), "xgrammar")
+        self.notes = [f"xgrammar warns: {worded(said)}." for said in answer["warnings"]]
+        if unchecked := sorted(unchecked_in(schema)):
+            self.notes.append(f"xgrammar does not check {', '.join(unchecked)}; a text may break them.")
         self.first = self._state(answer)
         if not self.first.allowed.any() and not self.first.ends:
-            raise problem(kind, NO_TEXT)
+            raise problem(kind, NO_TEXT, "xgrammar")
 
     def _state(self, answer: dict) -> State:
         bits = np.unpackbits(
@@ -86,7 +99,7 @@ class XGrammar:
         gone = state.life != self.worker.lives
         answer = {"problem": self.worker.crashed} if gone else self.worker.ask("advance", state.number, token)
         if "problem" in answer or answer["state"] is None:
-            raise DeadEnd(f"{reason(answer.get('problem', GAVE_UP))}; choose the engine llguidance.")
+            raise DeadEnd(f"{worded(reason(answer.get('problem', GAVE_UP)))}; choose the engine llguidance.")
         return self._state(answer)
 
     def accepts(self, state: State, token: int) -> bool:
@@ -97,6 +110,19 @@ class XGrammar:
 
     def forced(self, state: State) -> list[int]:
         return []  # it gives characters, and cuts them into no tokens
+
+
+def unchecked_in(schema: object) -> set[str]:
+    """The keys of a schema, and of those in it, that xgrammar passes over."""
+    if isinstance(schema, list):
+        return set().union(*map(unchecked_in, schema))
+    if not isinstance(schema, dict):
+        return set()
+    found = {key for key in UNCHECKED if key in schema}
+    for key, value in schema.items():
+        inside = list(value.values()) if key in OF_NAMES and isinstance(value, dict) else value
+        found |= unchecked_in(inside) if key not in VALUES else set()
+    return found
 
 
 def reason(text: str) -> str:

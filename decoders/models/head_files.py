@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 from decoders.heads import KINDS, SCORERS, DraftModule, Target
 from decoders.models.catalog import SHIPPED, kind, with_weights
 from decoders.models.rounded_change import SCALE, rounded
-from decoders.refusal import Refusal
+from decoders.refusal import Refusal, said_by
 
 FORMAT, VERSION = "decoding-explorer-heads", 1
 KEYS = {"target", "target_weights_sha256", "tokenizer_sha256", "modules"}  # required in config.json
@@ -197,6 +197,5 @@ def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, Dr
             if (accuracy := rank_accuracy(folder, part)) is not None:
                 module.rank_accuracy = accuracy
     except (AttributeError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        reason = str(error).splitlines()[0].rstrip(".:")
-        raise Refusal(f"The heads {name!r} cannot be read ({reason}); train them again.") from error
+        raise Refusal(f"The heads {name!r} cannot be read ({said_by(error)}); train them again.") from error
     return modules

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
+from decoders.refusal import said_by
+
 INDEX = "model.safetensors.index.json"
 WORDS = (
     "tokenizer.json",
@@ -25,7 +27,7 @@ def sentence(name: str, where: str | Path, error: Exception) -> str:
     """Why the model `name` in the folder `where` (or the Hub id) could not be loaded, after `error`."""
     found = of_folder(Path(where)) if Path(where).is_dir() else None
     found = found or of_code(error) or of_shapes(error)
-    return f"The model {name!r} could not be loaded: {found or first_line(error)}"
+    return f"The model {name!r} could not be loaded: {found or quoted(error)}"
 
 
 def of_folder(folder: Path) -> str | None:
@@ -92,7 +94,6 @@ def of_shapes(error: Exception) -> str | None:
     )
 
 
-def first_line(error: Exception) -> str:
-    """What another library says, up to the end of its first line."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+def quoted(error: Exception) -> str:
+    """What another library says, with the type of its error."""
+    return f"{type(error).__name__}: {said_by(error)}."

@@ -23,7 +23,7 @@ from decoders.models.memory_estimate import config_of, pick_device, pick_dtype, 
 from decoders.models.published_denoisers import weight_names
 from decoders.models.served_model import connect
 from decoders.models.tokenizer_files import tokenizer_of
-from decoders.refusal import Refusal
+from decoders.refusal import Refusal, said_by
 
 
 def load(
@@ -91,9 +91,8 @@ def placed(config: PreTrainedConfig, device: str) -> dict:
 
 def not_installed(name: str, config: PreTrainedConfig, error: ImportError) -> str:
     """The message about a model that needs a package which is not installed."""
-    first = str(error).strip().splitlines()[0][:200].rstrip(".")
     how = f" is quantised with {quantised(config)}, which" if quantised(config) else ""
-    return f"The model {name!r}{how} needs a package that is not installed: {first}."
+    return f"The model {name!r}{how} needs a package that is not installed: {said_by(error)}."
 
 
 @contextmanager

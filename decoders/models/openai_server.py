@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 
 from decoders.engine.served import ServerProblem
+from decoders.refusal import said_by
 
 KEY_VARIABLE = "DECODERS_API_KEY"  # its value is sent in the header, and used nowhere else
 SECONDS = 60.0  # timeout of an answer
@@ -160,4 +161,4 @@ def reason_of(answer: dict) -> str:
     """The same for a parsed answer."""
     reason = answer.get("error", answer)
     text = reason.get("message", reason) if isinstance(reason, dict) else reason
-    return f"{' '.join(str(text).split())[:200].rstrip('.')}."
+    return f"{said_by(text)}."

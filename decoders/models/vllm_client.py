@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from decoders.engine.served import ServerProblem
-from decoders.refusal import Refusal
+from decoders.refusal import Refusal, said_by
 
 ALL = -1
 
@@ -57,8 +57,7 @@ class VllmClient:
         try:
             return self.llm.generate(prompts, SamplingParams(**how, **more), use_tqdm=False)
         except Exception as error:  # vLLM's exception types differ between versions
-            reason = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
-            raise ServerProblem(f"vLLM failed: {reason}.") from error
+            raise ServerProblem(f"vLLM failed: {said_by(error)}.") from error
 
 
 def at(flat: Any, place: int) -> dict[int, float]:
@@ -83,5 +82,4 @@ def start(folder: str, options: dict[str, Any]) -> VllmClient:
     try:
         return VllmClient(LLM(model=folder, **(usual | options)))
     except Exception as error:
-        reason = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
-        raise Refusal(f"vLLM cannot serve {folder!r}: {reason}.") from error
+        raise Refusal(f"vLLM cannot serve {folder!r}: {said_by(error, 300)}.") from error

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from decoders import files, packages
-from decoders.refusal import Refusal
+from decoders.refusal import Refusal, said_by
 from decoders.trace.costs import Costs
 from decoders.trace.events import (
     STATUSES,
@@ -230,7 +230,7 @@ def check_schema(record: object) -> None:
         if error is not None:
             where = "/".join(str(p) for p in error.absolute_path) or "its top level"
             raise Refusal(
-                f"This file is not a trace of version {VERSION}: {where[:100]}: {error.message[:200]}."
+                f"This file is not a trace of version {VERSION}: {where[:100]}: {said_by(error.message)}."
             )
     counts = [len(s["events"]) for s in record["steps"]]
     for what, count, most in (

@@ -15,7 +15,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from decoders.refusal import Refusal
+from decoders.refusal import Refusal, said_by
 from explorer.experiments import progress
 
 if TYPE_CHECKING:
@@ -140,9 +140,8 @@ def cluster(
     try:
         ray.init(address, log_to_driver=False, logging_level="ERROR", **options)
     except (ConnectionError, RuntimeError) as error:
-        reason = str(error).strip().partition("\n")[0]
         hint = "" if address == LOCAL else "; if it asks for a token, set RAY_AUTH_MODE=token"
-        raise Refusal(f"cannot join the Ray cluster at {address}: {reason}{hint}.") from None
+        raise Refusal(f"cannot join the Ray cluster at {address}: {said_by(error)}{hint}.") from None
     _clusters.append(Cluster(ray, model, draft, run_code))
     try:
         yield

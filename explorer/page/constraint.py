@@ -57,6 +57,7 @@ def check_constraint(given: dict[str, Any], target: Any) -> dict:
     words = [target.bytes_of(token).decode("utf-8", "replace") for token in first[:NAMED]]
     named = ", ".join(f"“{word}”" for word in words) + (", …" if len(first) > NAMED else "")
     sentence = f"Ready after {1000 * seconds:.0f} ms. {many(len(first), 'token')} may come first: {named}."
+    sentence = " ".join([sentence, *getattr(constraint, "notes", ())])
     return {"good": True, "sentence": sentence, "fault": ""}
 
 

@@ -28,6 +28,7 @@ NAMES = (PLACE, EDGE, STATE)
 KINDS = ("json_schema", "regex", "lark", "gbnf", "choices")
 MAX_PLACES = 32  # that one record names
 LONGEST = 4000  # characters of an output that are followed
+LONGEST_TYPED = 20_000  # characters of a grammar that are read: more would take long in the app's own process
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Places:
 
     def __init__(self, kind: str, typed: str):
         """Raises Unread if nothing of it can be followed."""
+        if len(typed) > LONGEST_TYPED:
+            raise Unread("The grammar is too large to follow.")
         self.schema = Schema(typed) if kind == "json_schema" else None
         self.graph: AutomatonGraph | None = None
         if self.schema is None:

@@ -1,5 +1,5 @@
-"""AutoDeco's heads in the format of their authors: `temp_head.mlp` and `top_p_head.mlp`, each a hidden layer (0)
-and an output (2), alone in a file or merged with the model that they are for (`llm.`).
+"""AutoDeco's heads in the format of their authors: `temp_head.mlp` and `top_p_head.mlp`, each a hidden layer
+(0) and an output (2), alone in a file or merged with the model that they are for (`llm.`).
 
 Their config is the model's own with four keys more. Statistics differ from those of heads trained here: the
 temperature gets 1e-8 and no floor, the logarithm too, and the variance is that of a sample.

@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from decoders.refusal import Refusal
+from decoders.refusal import Refusal, said_by
 
 PICKLES = ("*.bin", "*.pt", "*.pth")
 Tensors = dict[str, torch.Tensor]
@@ -57,8 +57,9 @@ def convert(folder: Path) -> list[Path]:
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # unpickling raises errors of many types
-            reason = str(error).strip().splitlines()[0].rstrip(".")
-            raise Refusal(f"{str(path)!r} holds more than tensors, and is not opened: {reason}.") from error
+            raise Refusal(
+                f"{str(path)!r} holds more than tensors, and is not opened: {said_by(error)}."
+            ) from error
         if not isinstance(state, Mapping) or not all(isinstance(v, torch.Tensor) for v in state.values()):
             raise Refusal(f"{str(path)!r} holds no state dict of tensors.")
         copies = {str(name): value.detach().clone().contiguous() for name, value in state.items()}

@@ -12,6 +12,8 @@ from decoders.constraints.constraint import DeadEnd
 from decoders.constraints.grammars import Grammar
 from decoders.constraints.kinds import constraint_of, vocabulary_of
 from decoders.constraints.matchers import choices_of
+from decoders.constraints.places.place import Places
+from decoders.constraints.places.syntax import Unread
 from decoders.constraints.problem import ConstraintProblem
 from decoders.constraints.xgrammars import XGrammar
 from decoders.models import load
@@ -175,6 +177,54 @@ def test_what_cannot_be_used_is_refused_in_one_sentence_with_its_place(kind, typ
     assert says in sentence and sentence.endswith(".") and "\n" not in sentence and len(sentence) < 250
     if place:
         assert (caught.value.line, caught.value.column) == place
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "says"),
+    [
+        (
+            "json_schema",
+            '{"oneOf": [{"type": "integer"}, {"type": "number"}]}',
+            "; use anyOf, or set",
+        ),
+        ("json_schema", '{"not": {"type": "string"}}', "; remove it, or set constraint_engine to xgrammar"),
+        (
+            "json_schema",
+            '{"type": "string", "format": "password"}',
+            "; remove it, or set constraint_engine",
+        ),
+        ("gbnf", 'root ::= ("a"*)* "b"', "; correct it, or set constraint_engine to xgrammar"),
+        ("regex", "(?=a)b", "; write it without."),
+    ],
+)
+def test_a_complaint_says_a_way_out_and_names_no_option_that_is_not_here(kind, typed, says, vocabulary):
+    with pytest.raises(ConstraintProblem) as caught:
+        Grammar(kind, typed, vocabulary)
+    assert says in str(caught.value) and "coerce_one_of" not in str(caught.value)
+
+
+@has_xgrammar
+def test_the_other_engine_takes_what_a_complaint_says_it_takes(vocabulary):
+    for kind, typed in (
+        ("gbnf", 'root ::= ("a"*)* "b"'),
+        ("json_schema", '{"type": "string", "format": "password"}'),
+    ):
+        assert XGrammar(kind, typed, vocabulary).first.allowed.any()
+
+
+@has_xgrammar
+def test_what_xgrammar_leaves_unchecked_is_a_note(vocabulary):
+    schema = '{"type": "array", "items": {"type": "integer"}, "uniqueItems": true}'
+    assert (
+        "xgrammar does not check uniqueItems; a text may break them."
+        in XGrammar("json_schema", schema, vocabulary).notes
+    )
+    assert XGrammar("json_schema", '{"enum": ["if", "not"]}', vocabulary).notes == []
+
+
+def test_a_grammar_too_large_to_follow_is_not_parsed_in_the_apps_own_process():
+    with pytest.raises(Unread, match="too large to follow"):
+        Places("gbnf", 'root ::= "a"\n' + "# comment\n" * 100_000)
 
 
 @has_xgrammar

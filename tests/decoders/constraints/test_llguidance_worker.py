@@ -62,3 +62,14 @@ def test_a_system_that_starts_no_process_is_named(vocabulary, monkeypatch):
     monkeypatch.setattr(llguidance_worker._process, "process", None)
     with pytest.raises(ConstraintProblem, match="this system starts none"):
         Grammar("regex", "a{3}b", vocabulary)
+
+
+def test_a_process_that_does_not_start_in_time_says_so_and_not_that_it_crashed():
+    class Slow(EngineProcess):
+        def start(self):
+            super().start()
+            return self.send({}, 0.0, "the engine took more than 0 seconds to start")
+
+    process = Slow("decoders.constraints.llguidance_worker", "the engine", 5.0, "too long")
+    assert process.ask("text") == {"problem": "the engine took more than 0 seconds to start"}
+    assert process.process is None
