@@ -27,6 +27,9 @@ ABOUT = (
 )
 PREVIEW = page_files.ASSETS / "web" / "preview.png"  # 1200 x 630 pixels, shown by messengers beside a link
 CARD = re.compile(rb'<meta\s+(?:property="og:|name="twitter:)[^>]*>\s*')  # Gradio's own link preview
+# Where Gradio's calls go: it knows no path that a proxy has stripped; the page is always at the app's root.
+ROOT = re.compile(rb'const root = "[^"\n]*";')
+HERE = rb'const root = gradio_config.root = new URL(".", location.href).href.replace(/\\/$/, "");'
 PREFIX = "explorer-files"  # names have no suffix: Gradio would compress files with one at every request
 FRONT = "assets"  # the path under which Gradio's page requests its scripts, style sheets and fonts
 FRONT_END = Path(gr.__file__).parent / "templates" / "frontend" / FRONT
@@ -223,7 +226,7 @@ class Inject:
         """
         if b"<gradio-app" not in page or b"<head>" not in page:
             return page
-        page = CARD.sub(b"", page)
+        page = ROOT.sub(HERE, CARD.sub(b"", page)).replace(b'href="/manifest', b'href="./manifest')
         # Gradio's front end starts after our first picture: starting it keeps the browser busy for a second.
         page = re.sub(
             rb'<script type="module" crossorigin src="([^"]+)"></script>',
