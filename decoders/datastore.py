@@ -29,7 +29,7 @@ _ENCODED: WeakKeyDictionary[Any, dict[str, Prefix]] = WeakKeyDictionary()  # tok
 
 def files() -> dict[str, Path]:
     """Name -> file of every store: the shipped ones, then those in the environment variable EXPLORER_STORES,
-    a list of text files and folders separated as in PATH. Raises ValueError with one sentence if one of these
+    a list of text files and folders separated as in PATH. Raises Refusal with one sentence if one of these
     is missing or has the name of another store.
     """
     files_by_name = {path.stem: path for path in sorted(FOLDER.glob("*.txt"))}

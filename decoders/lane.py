@@ -67,7 +67,7 @@ class Lane(Processing):
         functions of the caller, see callbacks.py. The last two are those of transformers' `generate`, for use
         from Python: traces and the page do not hold them.
 
-        Raises ValueError with one sentence for an unusable prompt, parameter, limit, begin or missing model.
+        Raises Refusal with one sentence for an unusable prompt, parameter, limit, begin or missing model.
         """
         self.strategy = registry.get(strategy)
         self.parameters = self.strategy.check(parameters or {})

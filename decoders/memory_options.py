@@ -258,7 +258,7 @@ def split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def check(given: dict[str, Any]) -> dict[str, Any]:
     """The parameters of a lane's memory with defaults filled in; empty without a memory. Settings of other
-    memories, which the page keeps, are left out. Raises ValueError with one sentence on an unusable value.
+    memories, which the page keeps, are left out. Raises Refusal with one sentence on an unusable value.
     """
     known = all_parameters()
     values = {name: known[name].parse(value) for name, value in given.items()}

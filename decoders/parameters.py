@@ -27,7 +27,7 @@ class Parameter:
     def parse(self, value: Any) -> Any:
         """`value` (a string from a command line, or a JSON value) as this parameter's type, in range.
 
-        Raises ValueError with one sentence that says what is allowed.
+        Raises Refusal with one sentence that says what is allowed.
         """
         try:
             parsed = PARSERS[self.kind](value)

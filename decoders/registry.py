@@ -69,7 +69,7 @@ def include(path: Path | str) -> list[str]:
     """Runs a user's Python file and returns the names of the strategies that it declares, which are
     registered beside those of the package.
 
-    Raises ValueError with one sentence if the file cannot be run, declares no strategy, or uses a name that
+    Raises Refusal with one sentence if the file cannot be run, declares no strategy, or uses a name that
     is taken.
     """
     path, before = Path(path), set(strategies())
@@ -102,7 +102,7 @@ def strategies() -> dict[str, Strategy]:
 
 
 def get(name: str) -> Strategy:
-    """The strategy called `name`. Raises ValueError with one sentence that suggests similar names."""
+    """The strategy called `name`. Raises Refusal with one sentence that suggests similar names."""
     _import_all()
     if name not in _STRATEGIES:
         alike = difflib.get_close_matches(name[:80], strategies(), n=5, cutoff=0.0)

@@ -42,7 +42,7 @@ def stop_strings_of(parameters: dict[str, Any]) -> tuple[bytes, ...]:
 def room_of(parameters: dict[str, Any], prompt: int, room: int) -> int:
     """How many tokens fit after a prompt of `prompt` tokens: at most `room`, less if max_length says so.
 
-    Raises ValueError with one sentence if max_length leaves none.
+    Raises Refusal with one sentence if max_length leaves none.
     """
     whole = parameters.get("max_length", 0)
     if whole and whole <= prompt:

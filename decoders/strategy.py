@@ -93,7 +93,7 @@ class Strategy:
         return {p.name: p.default for p in self.parameters}
 
     def check(self, given: dict[str, Any]) -> dict[str, Any]:
-        """`given` parsed, with defaults filled in. Raises ValueError with one sentence on an unknown name or
+        """`given` parsed, with defaults filled in. Raises Refusal with one sentence on an unknown name or
         an unusable value.
         """
         known = self._known

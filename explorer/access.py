@@ -101,7 +101,7 @@ class Access:
         """`listens`: the address that the app listens on; `origins`: further addresses under which its pages
         are opened, such as a proxy's; `token`: None for an app that anybody who can reach it may use.
 
-        Raises ValueError with one sentence for an invalid origin.
+        Raises Refusal with one sentence for an invalid origin.
         """
         self.token = token
         self.names = {listens.lower().strip("[]"), *LOOPBACK}
@@ -168,7 +168,7 @@ def refusal(access: Access, method: str, headers: Headers, path: str = "") -> tu
 def chosen_token() -> str:
     """The token of an app that needs one: from the environment, otherwise a new one of 192 bits.
 
-    Raises ValueError with one sentence if the chosen token would have to be escaped in an address.
+    Raises Refusal with one sentence if the chosen token would have to be escaped in an address.
     """
     token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)
     if not re.fullmatch(r"[A-Za-z0-9._~-]{8,200}", token):

@@ -121,7 +121,7 @@ def compare(options: argparse.Namespace) -> None:
 def requested_lanes(options: argparse.Namespace) -> list[dict]:
     """Returns the lanes that the options ask for, checked: `{strategy, parameters, seed}`.
 
-    A --set before the first --strategy belongs to that first strategy. Raises ValueError with one sentence.
+    A --set before the first --strategy belongs to that first strategy. Raises Refusal with one sentence.
     """
     lanes: list[tuple[str, dict]] = [(value, {}) for kind, value in options.lanes if kind == "NAME"]
     if len(lanes) > MAX_LANES:
@@ -140,7 +140,7 @@ def requested_lanes(options: argparse.Namespace) -> list[dict]:
 
 
 def decode(options: argparse.Namespace, lanes: list[dict]) -> tuple[str, list[Trace]]:
-    """Decodes every lane to its end. Returns the prompt and the traces. ValueError with one sentence."""
+    """Decodes every lane to its end. Returns the prompt and the traces. Refusal with one sentence."""
     prompt = options.prompt if options.prompt is not None else read_text(options.prompt_file)
     if not prompt:
         raise Refusal("the prompt is empty; type at least one character.")
@@ -174,7 +174,7 @@ def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace
 
 
 def save_extract(trace: Trace, options: argparse.Namespace) -> None:
-    """Writes a figure, a graph or the drafted tokens of a trace. Raises ValueError with one sentence."""
+    """Writes a figure, a graph or the drafted tokens of a trace. Raises Refusal with one sentence."""
     from visualizers import figures, graphs
     from visualizers.analysis.drafted_tokens import drafted_csv
 
@@ -204,7 +204,7 @@ def print_result(prompt: str, trace: Trace) -> None:
 
 
 def split_setting(setting: str) -> tuple[str, str]:
-    """Splits "num_beams=4" into ("num_beams", "4"). Raises ValueError with one sentence."""
+    """Splits "num_beams=4" into ("num_beams", "4"). Raises Refusal with one sentence."""
     key, equals, value = setting.partition("=")
     if not equals or not key:
         raise Refusal(f"--set takes KEY=VALUE, not {setting!r}; for example --set num_beams=4.")
@@ -223,7 +223,7 @@ def bench(options: argparse.Namespace) -> None:
 
 
 def convert_heads(options: argparse.Namespace) -> None:
-    """Converts the pickles in a folder to safetensors and prints the new paths. Raises ValueError with one
+    """Converts the pickles in a folder to safetensors and prints the new paths. Raises Refusal with one
     sentence if a pickle contains anything but tensors, or if there are none.
     """
     from decoders.models.published.tensors import convert

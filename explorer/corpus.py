@@ -62,7 +62,7 @@ TAGGED, FILLED = 0.06, 0.06  # shares of stories with a mood in front, or with t
 
 def read_stories(corpus: Path, mix: dict[str, float] = STORY_MIX) -> tuple[list[str], list[str]]:
     """Returns (training stories, held-out stories) of the files in `mix`, shuffled with a fixed seed. Raises
-    ValueError with one sentence if a file is missing.
+    Refusal with one sentence if a file is missing.
     """
     missing = [name for name in mix if not (corpus / "stories" / f"{name}.txt").exists()]
     if missing:

@@ -10,7 +10,7 @@ from explorer.text_file import read_text
 
 
 def command(options: argparse.Namespace) -> None:
-    """Runs a lens, or lists all lenses without a name. ValueError with one sentence."""
+    """Runs a lens, or lists all lenses without a name. Refusal with one sentence."""
     from decoders.lenses.registry import find, lenses, look
     from decoders.models.loading import load
 
@@ -42,7 +42,7 @@ def command(options: argparse.Namespace) -> None:
 
 
 def save_figure(lens, frame, options: argparse.Namespace, shown: dict) -> None:
-    """Writes one figure of a frame. ValueError with one sentence for an unknown name."""
+    """Writes one figure of a frame. Refusal with one sentence for an unknown name."""
     from visualizers.figures import save
     from visualizers.figures.lenses import figures
 
@@ -53,7 +53,7 @@ def save_figure(lens, frame, options: argparse.Namespace, shown: dict) -> None:
 
 
 def parse_settings(given: list[str]) -> dict[str, str]:
-    """The options given with --set. ValueError with one sentence."""
+    """The options given with --set. Refusal with one sentence."""
     pairs = [one.partition("=") for one in given]
     for name, equals, _ in pairs:
         if not equals or not name:

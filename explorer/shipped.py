@@ -90,7 +90,7 @@ def list_models(options: argparse.Namespace) -> None:
 
 def train(options: argparse.Namespace) -> None:
     """Runs the recipe `options.recipe`, whose `main` gets corpus, work and million_tokens, or trains one of
-    OWN_HEADS on the user's own models. Raises ValueError with one sentence if there is no such recipe or an
+    OWN_HEADS on the user's own models. Raises Refusal with one sentence if there is no such recipe or an
     option that it needs is missing.
     """
     name = options.recipe.replace("_", "-")
@@ -114,7 +114,7 @@ def train(options: argparse.Namespace) -> None:
 
 
 def check_own_head(name: str, options: argparse.Namespace) -> None:
-    """Raises ValueError with one sentence if an option that training this head needs is missing."""
+    """Raises Refusal with one sentence if an option that training this head needs is missing."""
     for needed in ("model", *OWN_HEADS[name], "out"):
         if getattr(options, needed) is None:
             raise Refusal(f"To train the head {name}, name its {WORDS[needed]} with --{needed}.")
@@ -124,7 +124,7 @@ def check_own_head(name: str, options: argparse.Namespace) -> None:
 
 
 def measure(options: argparse.Namespace) -> None:
-    """Measures the models `options.names`, or all of them, and writes all cards. Raises ValueError with one
+    """Measures the models `options.names`, or all of them, and writes all cards. Raises Refusal with one
     sentence if there is no such model or corpus.
     """
     check_corpus(options.corpus)
@@ -132,7 +132,7 @@ def measure(options: argparse.Namespace) -> None:
 
 
 def check_corpus(corpus: Path) -> None:
-    """Raises ValueError with one sentence unless the folder contains stories."""
+    """Raises Refusal with one sentence unless the folder contains stories."""
     if not (corpus / "stories").is_dir():
         raise Refusal(f"The corpus {str(corpus)!r} has no folder 'stories'; name one that has it.")
 

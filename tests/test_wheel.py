@@ -88,7 +88,7 @@ def test_the_installed_package_is_whole(installed, tmp_path):
     """
     page = tmp_path / "page.html"
     said = installed("-c", USED, str(page))
-    assert "explorer saved" in page.read_text(encoding="utf-8")
+    assert "explorer saved" in page.read_text("utf-8")
     assert "193 papers" in said and "llama-tiny-diffusion" in said
     assert (
         "The weights of 'llama-tiny-moe' are not installed here: pip install decoding-explorer-models."
@@ -98,7 +98,7 @@ def test_the_installed_package_is_whole(installed, tmp_path):
 
 def test_the_second_distribution_has_the_version_and_the_models_that_the_first_expects():
     models = ROOT / "assets" / "models"
-    project = tomllib.loads((models / "pyproject.toml").read_text(encoding="utf-8"))
+    project = tomllib.loads((models / "pyproject.toml").read_text("utf-8"))
     assert project["project"]["version"] == decoding_explorer.__version__
     included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["include"]
     assert {name.removeprefix("/") for name in included} == hatch_build.LATER

@@ -27,7 +27,7 @@ def titles() -> dict[str, str]:
 
 
 def build(name: str, header: Header):
-    """A fresh view: `.head()` and `.feed(step) -> ops`. Raises ValueError with one sentence if there is no
+    """A fresh view: `.head()` and `.feed(step) -> ops`. Raises Refusal with one sentence if there is no
     such view.
     """
     if name not in names():

@@ -24,7 +24,7 @@ PIECE = re.compile(rf"(?:{QUOTED.pattern}|[^;])+")  # up to a semicolon that is 
 
 
 def parsed(text: str) -> list[tuple[int, str]]:
-    """[(place, word)] of a parameter's text, a quoted word with its quotes. Raises ValueError with one
+    """[(place, word)] of a parameter's text, a quoted word with its quotes. Raises Refusal with one
     sentence.
     """
     pairs = []
@@ -63,7 +63,7 @@ def problem(parameters: dict[str, Any]) -> str | None:
 
 
 def spelled(place: int, word: str) -> str:
-    """The characters that a word of a parameter puts on the canvas. Raises ValueError with one sentence."""
+    """The characters that a word of a parameter puts on the canvas. Raises Refusal with one sentence."""
     if not QUOTED.fullmatch(word):
         return word if place == 1 else " " + word
     try:
@@ -74,7 +74,7 @@ def spelled(place: int, word: str) -> str:
 
 def placed(text: str, start: int, stop: int, encode: Any) -> dict[int, int]:
     """Position -> token of a parameter's words on a canvas of positions start..stop-1. `encode(characters)`
-    gives tokens. Raises ValueError with one sentence if one does not fit.
+    gives tokens. Raises Refusal with one sentence if one does not fit.
     """
     tokens: dict[int, int] = {}
     for place, word in parsed(text):

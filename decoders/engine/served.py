@@ -101,7 +101,7 @@ class ServedScorer:
         self.elsewhere = here  # lets other lanes compute during a request
 
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
-        """Log-probabilities [N, V] of the token after each node, float64. Raises ValueError with one sentence
+        """Log-probabilities [N, V] of the token after each node, float64. Raises Refusal with one sentence
         if hidden states are wanted, or the server does not answer as it should.
         """
         if hidden:

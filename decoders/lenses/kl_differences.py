@@ -20,7 +20,7 @@ SHARE, DRAWS = 0.5, 4  # of a masked text; random sets of masks
 
 def kl_frame(model: Any, tokens: list[int], options: dict[str, Any], noise: bool, masked: bool) -> LensFrame:
     """The differences of all pairs of places. noise: what is put in are embeddings with noise, not tokens;
-    masked: half of the text is masked. ValueError with one sentence if the text is too long for the engine.
+    masked: half of the text is masked. Refusal with one sentence if the text is too long for the engine.
     """
     began = time.perf_counter()
     try:

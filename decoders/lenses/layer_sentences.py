@@ -47,7 +47,7 @@ def decoder_frame(model: Any, tokens: list[int], longest: int) -> LensFrame:
 @torch.no_grad()
 def encoder_states(model: torch.nn.Module, source: list[int]) -> torch.Tensor:
     """What the decoder may look at instead of the last states: embeddings and each layer's, through the
-    encoder's last norm, [L + 1, S, d]. ValueError with one sentence if the last of them is not the encoder's
+    encoder's last norm, [L + 1, S, d]. Refusal with one sentence if the last of them is not the encoder's
     own.
     """
     encoder = model.get_encoder()

@@ -37,7 +37,7 @@ class Parsed:
 
 
 def parse(code: str) -> Parsed:
-    """The tree of Python code. Raises ValueError with one sentence if it has no tokens."""
+    """The tree of Python code. Raises Refusal with one sentence if it has no tokens."""
     words = tokens(code)
     try:
         module = ast.parse(code)

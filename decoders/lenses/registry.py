@@ -40,7 +40,7 @@ class Lens:
     suits: Callable[[Any], str | None] = lambda model: None  # a sentence if the model lacks more
 
     def check(self, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Its options and those of its pictures: defaults filled in, values parsed. ValueError with one
+        """Its options and those of its pictures: defaults filled in, values parsed. Refusal with one
         sentence.
         """
         known = {p.name: p for p in (*self.parameters, *self.shows)}
@@ -54,7 +54,7 @@ class Lens:
         return read, {name: value for name, value in values.items() if name not in own}
 
     def reader(self, model: Any) -> Any:
-        """The model that it looks into: this one, or the encoder-decoder that has its tokens. ValueError with
+        """The model that it looks into: this one, or the encoder-decoder that has its tokens. Refusal with
         one sentence if there is none, or if it gives too little.
         """
         if self.reads == "seq2seq" and getattr(model, "model_kind", self.reads) != self.reads:
@@ -108,14 +108,14 @@ def lenses() -> dict[str, Lens]:
 
 
 def find(name: str) -> Lens:
-    """The lens called `name`. ValueError with one sentence if there is none."""
+    """The lens called `name`. Refusal with one sentence if there is none."""
     if name not in lenses():
         raise Refusal(f"There is no lens {shortened(name)}; choose one of: {', '.join(lenses())}.")
     return _LENSES[name]
 
 
 def look(name: str, model: Any, tokens: list[int], given: dict[str, Any] | None = None) -> LensFrame:
-    """What a lens sees in a text of T >= 1 tokens. ValueError with one sentence for an unknown lens or
+    """What a lens sees in a text of T >= 1 tokens. Refusal with one sentence for an unknown lens or
     option, a model that it cannot read, or a text that is too long.
     """
     chosen = find(name)

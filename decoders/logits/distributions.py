@@ -231,7 +231,7 @@ def processors(
 
     The returned function maps logits [N, V] and the N token paths to processed logits [N, V], with -inf for
     removed tokens. It calls `on_stage(name, scores)`, if given, after every stage but the last. See
-    processor_order.py for the order. Raises ValueError with one sentence for typed words that cannot be used.
+    processor_order.py for the order. Raises Refusal with one sentence for typed words that cannot be used.
     """
     names = stages(parameters)
     if not names:

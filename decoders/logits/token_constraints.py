@@ -13,7 +13,7 @@ Cut = Callable[[str], list[int]]  # text -> token ids, without special tokens ad
 
 
 def sequences(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[list[int]]:
-    """The token sequences of all pieces of `typed`, each once. Raises ValueError with one sentence."""
+    """The token sequences of all pieces of `typed`, each once. Raises Refusal with one sentence."""
     distinct: dict[tuple[int, ...], None] = {}
     for piece in pieces(name, typed):
         distinct.update(dict.fromkeys(forms(name, piece, cut, vocabulary)))
@@ -21,7 +21,7 @@ def sequences(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[l
 
 
 def tokens(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[int]:
-    """The single tokens of all pieces. Raises ValueError with one sentence for a piece without a single
+    """The single tokens of all pieces. Raises Refusal with one sentence for a piece without a single
     token.
     """
     distinct: dict[int, None] = {}
@@ -34,7 +34,7 @@ def tokens(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[int]
 
 
 def biases(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[list]:
-    """[[token ids], bias] for each `word: number`, as transformers takes them. Raises ValueError with one
+    """[[token ids], bias] for each `word: number`, as transformers takes them. Raises Refusal with one
     sentence.
     """
     by_sequence: dict[tuple[int, ...], float] = {}
@@ -54,7 +54,7 @@ def biases(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[list
 
 
 def pieces(name: str, typed: str) -> list[str]:
-    """The pieces between commas outside double quotes. Raises ValueError with one sentence if there is
+    """The pieces between commas outside double quotes. Raises Refusal with one sentence if there is
     none.
     """
     parts, quoted = [""], False
@@ -71,7 +71,7 @@ def pieces(name: str, typed: str) -> list[str]:
 
 
 def forms(name: str, piece: str, cut: Cut | None, vocabulary: int) -> list[tuple[int, ...]]:
-    """The token sequences that a piece stands for. Raises ValueError with one sentence."""
+    """The token sequences that a piece stands for. Raises Refusal with one sentence."""
     if piece.startswith("#") and piece[1:].isdecimal():
         if int(piece[1:]) >= vocabulary:
             raise Refusal(f"{name}: there is no token {piece}; the last one is #{vocabulary - 1}.")

@@ -28,7 +28,7 @@ REPEATED = 8  # times that a token is read to find out how positions are built i
 
 class MemoryEngine(Engine):
     """`base` with a memory. Attaching makes a pool and a policy of their own. learned: what was trained for
-    the policy. Raises ValueError with one sentence if the policy cannot be used on this model.
+    the policy. Raises Refusal with one sentence if the policy cannot be used on this model.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ def memory_of(parameters: dict[str, Any], models: dict[str, Any]) -> "LaneMemory
 
 class LaneMemory:
     """The memory of one lane. `models` is the lane's own dictionary: its model of the role gets a view with
-    an engine of its own. Raises ValueError with one sentence.
+    an engine of its own. Raises Refusal with one sentence.
     """
 
     def __init__(self, parameters: dict[str, Any], models: dict[str, Any]):

@@ -110,7 +110,7 @@ class Policy:
 
     @staticmethod
     def learned(model: Any, parameters: dict[str, Any]) -> Any:
-        """What was trained for it on a loaded model, None where it needs nothing. Raises ValueError with one
+        """What was trained for it on a loaded model, None where it needs nothing. Raises Refusal with one
         sentence if what it needs was not trained.
         """
 

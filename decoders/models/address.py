@@ -37,7 +37,7 @@ def short(name: str) -> str:
 
 
 def parsed(address: str) -> tuple[str, str, str]:
-    """(base, name, tokenizer) of an address. Raises ValueError with one sentence."""
+    """(base, name, tokenizer) of an address. Raises Refusal with one sentence."""
     parts = urlsplit(address.removesuffix(CHAT_ENDPOINT))
     name, _, tokenizer = parts.fragment.partition(",tokenizer=")
     if not parts.hostname or not name:
@@ -51,7 +51,7 @@ def parsed(address: str) -> tuple[str, str, str]:
 
 def vllm_parsed(address: str) -> tuple[str, dict[str, Any]]:
     """(name, options of vllm.LLM) of an address; values that are valid JSON, such as numbers and true, are
-    parsed. Raises ValueError with one sentence.
+    parsed. Raises Refusal with one sentence.
     """
     name, *pairs = address.removeprefix(VLLM).split(",")
     options = {}
@@ -69,14 +69,14 @@ def vllm_parsed(address: str) -> tuple[str, dict[str, Any]]:
 
 
 def words_of(name: str) -> str:
-    """The name of the model whose tokenizer a model uses. Raises ValueError with one sentence."""
+    """The name of the model whose tokenizer a model uses. Raises Refusal with one sentence."""
     if name.startswith(VLLM):
         return vllm_parsed(name)[0]
     return parsed(name)[2] if is_address(name) else name
 
 
 def check(address: str) -> None:
-    """Raises ValueError with one sentence for an invalid address."""
+    """Raises Refusal with one sentence for an invalid address."""
     vllm_parsed(address) if address.startswith(VLLM) else parsed(address)
 
 

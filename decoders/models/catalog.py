@@ -48,7 +48,9 @@ def shipped() -> list[str]:
     """Names of the shipped causal models. Others are left out: heads need a target, encoder-decoders a
     source, and masked diffusion has no next token.
     """
-    configs = {path.parent.name: json.loads(path.read_text()) for path in SHIPPED.glob("*/config.json")}
+    configs = {
+        path.parent.name: json.loads(path.read_text("utf-8")) for path in SHIPPED.glob("*/config.json")
+    }
     return sorted(name for name, config in configs.items() if kind(config) == "causal")
 
 
@@ -67,7 +69,9 @@ def kind(config: dict) -> str:
 
 def of_small_architectures(types: Collection[str]) -> dict[str, str]:
     """Name -> model_type of the shipped models with one of these architectures."""
-    configs = {path.parent.name: json.loads(path.read_text()) for path in SHIPPED.glob("*/config.json")}
+    configs = {
+        path.parent.name: json.loads(path.read_text("utf-8")) for path in SHIPPED.glob("*/config.json")
+    }
     return {
         name: config["model_type"] for name, config in configs.items() if config.get("model_type") in types
     }
@@ -77,8 +81,8 @@ def shipped_facts() -> list[dict]:
     """For each shipped causal model, without loading it: name, parameters, held_out_loss, layers, context."""
     models = []
     for name in shipped():
-        config = json.loads((SHIPPED / name / "config.json").read_text())
-        facts = json.loads((SHIPPED / name / "facts.json").read_text())
+        config = json.loads((SHIPPED / name / "config.json").read_text("utf-8"))
+        facts = json.loads((SHIPPED / name / "facts.json").read_text("utf-8"))
         models.append(
             {
                 "name": name,
@@ -97,15 +101,15 @@ def exits(name: str) -> list[int]:
     """
     folder = SHIPPED / name
     config = folder / "config.json"
-    if folder.name != name or not config.is_file() or kind(json.loads(config.read_text())) != "causal":
+    if folder.name != name or not config.is_file() or kind(json.loads(config.read_text("utf-8"))) != "causal":
         return []
-    return sorted(json.loads((folder / "facts.json").read_text()).get("exits", []))
+    return sorted(json.loads((folder / "facts.json").read_text("utf-8")).get("exits", []))
 
 
 def sorted_draft(target: str) -> str | None:
     """The shipped draft of a shipped target that was trained to exit early; None if there is none."""
     for name in shipped():
-        facts = json.loads((SHIPPED / name / "facts.json").read_text())
+        facts = json.loads((SHIPPED / name / "facts.json").read_text("utf-8"))
         if facts.get("distilled_from") == target and facts.get("exits"):
             return name
     return None
@@ -153,7 +157,7 @@ def _read(name: str, file: str, take: Callable[[dict], Any]) -> Any:
 
 
 def by_role(target: str, draft: str | None) -> dict[str, str]:
-    """Role -> model name; `draft` may be a comma-separated list. Raises ValueError with one sentence if there
+    """Role -> model name; `draft` may be a comma-separated list. Raises Refusal with one sentence if there
     are too many drafts.
     """
     drafts = [name for name in address.listed(draft or "") if name]
@@ -175,7 +179,7 @@ def folder_of(name: str | Path) -> Path | None:
 
 def locate(name: str) -> tuple[str, str | None]:
     """(folder, Hub id or address; revision) for a model's name, that of the base for an edited one. Raises
-    ValueError with one sentence if there is no such model.
+    Refusal with one sentence if there is no such model.
     """
     if address.is_address(name):
         address.check(name)

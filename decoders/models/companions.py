@@ -38,7 +38,7 @@ def shipped_companion(
         return None
     vocabulary = tokenizer.get_vocab()
     for path in sorted(SHIPPED.glob("*/config.json")):
-        config, folder = json.loads(path.read_text()), path.parent
+        config, folder = json.loads(path.read_text("utf-8")), path.parent
         if kind(config) != wanted:
             continue
         own = tokenizer_of(folder)
@@ -52,7 +52,7 @@ def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
     """The model in a folder, which may be stored as a change of another model."""
     if rounded_change.is_change(folder):
         return rounded_change.merged(folder, dtype)
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text("utf-8"))
     if lora.is_adapter(folder):
         return lora.merged(folder, dtype)
     return class_of(config).from_pretrained(

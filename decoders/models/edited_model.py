@@ -19,7 +19,7 @@ from decoders.refusal import Refusal
 
 
 def changed(name: str, changes: names.Edited, base: LoadedModel) -> LoadedModel:
-    """`base`, freshly loaded, with the changes that `name` describes. Raises ValueError with one sentence."""
+    """`base`, freshly loaded, with the changes that `name` describes. Raises Refusal with one sentence."""
     if getattr(base.model.config, "quantization_config", None):
         raise Refusal(f"The model {changes.base!r} is quantised already; edit one that is not.")
     model = base.model
@@ -31,7 +31,7 @@ def changed(name: str, changes: names.Edited, base: LoadedModel) -> LoadedModel:
 
 def edited(model: PreTrainedModel, edits: tuple[tuple[str, str], ...], begin: int) -> PreTrainedModel:
     """A copy with these edits applied in order. Wanda calibrates on text that the model samples after the
-    token `begin`. Raises ValueError with one sentence.
+    token `begin`. Raises Refusal with one sentence.
     """
     for key, value in edits:
         model = edit(model, key, value, begin)
@@ -63,7 +63,7 @@ def with_modules(
     tokenizer: PreTrainedTokenizerBase,
     terms: tuple[tuple[float, str], ...],
 ) -> PreTrainedModel:
-    """`model` with a sum of low-rank modules, and their tokens added to `tokenizer`. Raises ValueError with
+    """`model` with a sum of low-rank modules, and their tokens added to `tokenizer`. Raises Refusal with
     one sentence if a name is not that of a module for this base.
     """
     adapters = []

@@ -44,7 +44,7 @@ class Edited:
 
 
 def edits_of(name: str) -> Edited | None:
-    """The edits in a name, None if it has none. Raises ValueError with one sentence."""
+    """The edits in a name, None if it has none. Raises Refusal with one sentence."""
     if name.startswith(("http://", "https://", "vllm:")):
         return None
     tail = TAIL.search(name)
@@ -64,7 +64,7 @@ def base_of(name: str) -> str:
 
 
 def weight(text: str) -> float:
-    """The weight of a module. Raises ValueError with one sentence if it is not a number."""
+    """The weight of a module. Raises Refusal with one sentence if it is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -72,7 +72,7 @@ def weight(text: str) -> float:
 
 
 def check(key: str, value: str) -> None:
-    """Raises ValueError with one sentence unless `key=value` is an edit."""
+    """Raises Refusal with one sentence unless `key=value` is an edit."""
     known = {
         "magnitude": share_or_pattern,
         "wanda": share_or_pattern,
@@ -86,7 +86,7 @@ def check(key: str, value: str) -> None:
 
 
 def share(text: str) -> float:
-    """A share from 0 to 1. Raises ValueError with one sentence."""
+    """A share from 0 to 1. Raises Refusal with one sentence."""
     try:
         value = float(text)
     except ValueError:
@@ -97,7 +97,7 @@ def share(text: str) -> float:
 
 
 def share_or_pattern(text: str) -> float | tuple[int, int]:
-    """A share, or (2, 4) for `2of4`. Raises ValueError with one sentence."""
+    """A share, or (2, 4) for `2of4`. Raises Refusal with one sentence."""
     match = re.fullmatch(r"(\d{1,3})of(\d{1,3})", text)
     if match is None:
         return share(text)
@@ -108,14 +108,14 @@ def share_or_pattern(text: str) -> float | tuple[int, int]:
 
 
 def bits(text: str) -> int:
-    """A number of bits from 2 to 16. Raises ValueError with one sentence."""
+    """A number of bits from 2 to 16. Raises Refusal with one sentence."""
     if not text.isdecimal() or not 2 <= int(text) <= 16:
         raise Refusal(f"{text[:20]!r} is not a number of bits; write one from 2 to 16.")
     return int(text)
 
 
 def blocks(text: str) -> Blocks:
-    """The blocks that `drop=` drops. Raises ValueError with one sentence."""
+    """The blocks that `drop=` drops. Raises Refusal with one sentence."""
     attention, mlp = set(), set()
     for one in filter(None, text.split(".")):
         match = re.fullmatch(r"([am]?)([1-9]\d{0,3})", one)

@@ -82,7 +82,7 @@ def save(
     if eight_bits:
         tensors = shrunk(tensors)
     save_file(tensors, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", "utf-8")
 
 
 def shrunk(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -104,11 +104,11 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
 def shipped_heads(wanted: str = "heads") -> list[str]:
     """Names of the shipped heads of kind `wanted`: those that draft, or a kind that scores."""
     configs = SHIPPED.glob("*/config.json")
-    return sorted(path.parent.name for path in configs if kind(json.loads(path.read_text())) == wanted)
+    return sorted(path.parent.name for path in configs if kind(json.loads(path.read_text("utf-8"))) == wanted)
 
 
 def find(name: str) -> Path:
-    """The folder of heads with this shipped name or path. Raises ValueError with one sentence."""
+    """The folder of heads with this shipped name or path. Raises Refusal with one sentence."""
     if "/" not in name and (SHIPPED / name).is_dir():
         return with_weights(name)
     folder = Path(name).expanduser()
@@ -122,9 +122,9 @@ def find(name: str) -> Path:
 
 
 def read_config(name: str, folder: Path) -> dict:
-    """The folder's config. Raises ValueError with one sentence if it does not describe heads."""
+    """The folder's config. Raises Refusal with one sentence if it does not describe heads."""
     try:
-        config = json.loads((folder / "config.json").read_text())
+        config = json.loads((folder / "config.json").read_text("utf-8"))
     except ValueError:
         config = None
     wanted = {"format": FORMAT, "version": VERSION}
@@ -136,7 +136,7 @@ def read_config(name: str, folder: Path) -> dict:
 
 
 def check(name: str, config: dict, target: str, weights: str, tokenizer: str) -> None:
-    """Raises ValueError with one sentence unless target and tokenizer have the checksums in `config`."""
+    """Raises Refusal with one sentence unless target and tokenizer have the checksums in `config`."""
     if config["tokenizer_sha256"] != tokenizer:
         raise Refusal(
             f"The heads {name!r} were trained for {config['target']!r}, which has another tokenizer "
@@ -150,7 +150,7 @@ def check(name: str, config: dict, target: str, weights: str, tokenizer: str) ->
 
 
 def check_partner(name: str, config: dict, partner: str, weights: str) -> None:
-    """Raises ValueError with one sentence unless heads for a pair belong to a pair with this model, by the
+    """Raises Refusal with one sentence unless heads for a pair belong to a pair with this model, by the
     checksum of its weights, or by its name if the heads have no checksum.
     """
     known = config.get("partner")
@@ -173,7 +173,7 @@ def rank_accuracy(folder: Path, part: str) -> list[list[float]] | None:
     places of all groups of prompts; None if it was not measured.
     """
     try:
-        measured = json.loads((folder / "acceptance.json").read_text())
+        measured = json.loads((folder / "acceptance.json").read_text("utf-8"))
         groups = [group[part] for group in measured.values()]
         weighed = [torch.tensor(one["accuracy"]) * one["places"] for one in groups]
         return (sum(weighed) / sum(one["places"] for one in groups)).tolist()
@@ -182,7 +182,7 @@ def rank_accuracy(folder: Path, part: str) -> list[list[float]] | None:
 
 
 def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, DraftModule]:
-    """The modules of a folder, in evaluation mode, in the target's dtype and on its device. Raises ValueError
+    """The modules of a folder, in evaluation mode, in the target's dtype and on its device. Raises Refusal
     with one sentence.
     """
     try:

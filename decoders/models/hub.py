@@ -27,7 +27,7 @@ class Listing:
 
 
 def listing(identifier: str, revision: str | None = None) -> Listing:
-    """Queries the Hub. Raises ValueError with one sentence if it does not answer or has no safetensors."""
+    """Queries the Hub. Raises Refusal with one sentence if it does not answer or has no safetensors."""
     from huggingface_hub import snapshot_download
 
     wanted = ["*.safetensors", *("*" + ending for ending in BESIDE)]
@@ -59,7 +59,7 @@ def chosen(names: list[str]) -> list[str]:
 
 
 def parameters(identifier: str, commit: str) -> int:
-    """The number of parameters, from the weights' headers. Raises ValueError with one sentence."""
+    """The number of parameters, from the weights' headers. Raises Refusal with one sentence."""
     from huggingface_hub import HfApi
 
     try:
@@ -83,14 +83,14 @@ def cached(identifier: str, revision: str | None = None) -> Path | None:
     index = folder / "model.safetensors.index.json"
     needed = {"model.safetensors"}
     if index.exists() and not (folder / "model.safetensors").exists():
-        needed = set(json.loads(index.read_text())["weight_map"].values())
+        needed = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
     return folder if all((folder / name).exists() for name in needed) else None
 
 
 def fetch(identifier: str, revision: str | None, progress: Progress) -> Path:
     """The folder with a model's files, downloaded if needed; from the cache if the Hub cannot be reached.
 
-    Raises InterruptedError if `progress` does, else ValueError with one sentence.
+    Raises InterruptedError if `progress` does, else Refusal with one sentence.
     """
     from huggingface_hub import snapshot_download
 
@@ -116,7 +116,7 @@ def fetch(identifier: str, revision: str | None, progress: Progress) -> Path:
 
 
 def check_disk(identifier: str, missing: int) -> None:
-    """Raises ValueError with one sentence unless the disk has room for `missing` bytes."""
+    """Raises Refusal with one sentence unless the disk has room for `missing` bytes."""
     from huggingface_hub import constants
 
     place = Path(constants.HF_HUB_CACHE)

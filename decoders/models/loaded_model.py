@@ -143,14 +143,14 @@ class LoadedModel:
     @cached_property
     def heads(self) -> dict[str, DraftModule]:
         """Name -> draft module: those shipped for exactly this model, from all their folders, or the
-        multi-token layer in the model's own files; empty if there are none. Raises ValueError with one
+        multi-token layer in the model's own files; empty if there are none. Raises Refusal with one
         sentence if they do not fit.
         """
         return self._shipped("heads") or heads_inside(self.name, self.model)
 
     @cached_property
     def reward(self) -> Reward | None:
-        """The reward head shipped for exactly this model, None if there is none. Raises ValueError with one
+        """The reward head shipped for exactly this model, None if there is none. Raises Refusal with one
         sentence if it does not fit.
         """
         return next(iter(self._shipped("reward").values()), None)
@@ -264,7 +264,7 @@ class LoadedModel:
     def render(self, message: str, system: str = "") -> str:
         """A user's message in the chat template, up to where the model answers.
 
-        Raises ValueError with one sentence if there is no template or it raises.
+        Raises Refusal with one sentence if there is no template or it raises.
         """
         if not self.chats:
             raise Refusal(f"The model {self.name!r} has no chat template; switch chat off.")

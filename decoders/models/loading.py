@@ -34,7 +34,7 @@ def load(
     device.
 
     dtype: auto (float32 on the CPU, the model's own on CUDA), float32, bfloat16 or float16. `progress` is
-    called as loading proceeds and may raise InterruptedError. Raises ValueError with one sentence.
+    called as loading proceeds and may raise InterruptedError. Raises Refusal with one sentence.
     """
     if is_address(name):
         return connect(name)
@@ -116,7 +116,7 @@ def counted(name: str, progress: hub.Progress | None) -> Iterator[None]:
 
 
 def check_pair(target: LoadedModel, draft: LoadedModel) -> None:
-    """Raises ValueError with one sentence unless the two have the same vocabulary."""
+    """Raises Refusal with one sentence unless the two have the same vocabulary."""
     ours, theirs = target.tokenizer.get_vocab(), draft.tokenizer.get_vocab()
     if ours != theirs:
         different = len(set(ours.items()) ^ set(theirs.items()))

@@ -65,7 +65,7 @@ class Footprint:
 
 
 def pick_device(device: str = "auto") -> str:
-    """`auto` is CUDA if available, else the CPU. Raises ValueError with one sentence if the device is not
+    """`auto` is CUDA if available, else the CPU. Raises Refusal with one sentence if the device is not
     available.
     """
     if device == "auto":
@@ -88,7 +88,7 @@ def pick_dtype(dtype: str, device: str, config) -> torch.dtype:
 
 
 def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint:
-    """The memory of the model called `name`; from the Hub it reads only headers. Raises ValueError with one
+    """The memory of the model called `name`; from the Hub it reads only headers. Raises Refusal with one
     sentence.
     """
     device = pick_device(device)
@@ -139,7 +139,7 @@ def stored_bytes(folder: Path) -> int:
 
 
 def config_of(name: str, where: str, revision: str | None = None):
-    """The config of a folder or Hub id. Raises ValueError with one sentence about `name`."""
+    """The config of a folder or Hub id. Raises Refusal with one sentence about `name`."""
     published_denoisers.register()
     architectures.register()
     try:
@@ -150,7 +150,7 @@ def config_of(name: str, where: str, revision: str | None = None):
 
 
 def header_parameters(folder: Path) -> int:
-    """The number of parameters in a folder's safetensors files, from their headers. Raises ValueError with
+    """The number of parameters in a folder's safetensors files, from their headers. Raises Refusal with
     one sentence if one is damaged.
     """
     total = 0
@@ -180,7 +180,7 @@ def free_bytes(device: str) -> int | None:
         return torch.cuda.mem_get_info()[0]
     available = []
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
+        lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
         available += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     except (OSError, ValueError, IndexError):
         try:
@@ -188,7 +188,9 @@ def free_bytes(device: str) -> int | None:
         except (AttributeError, OSError, ValueError):
             return None
     try:  # a container's limit
-        limit, used = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
+        limit, used = (
+            int(Path(f"/sys/fs/cgroup/memory.{name}").read_text("utf-8")) for name in ("max", "current")
+        )
         available.append(limit - used)
     except (OSError, ValueError):
         pass

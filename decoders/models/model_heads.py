@@ -15,14 +15,14 @@ from decoders.refusal import Refusal
 def load_heads(name: str, target: Any) -> dict[str, DraftModule]:
     """The draft modules of shipped heads or of a folder, trained for exactly this target; see docs/heads.md.
 
-    Raises ValueError with one sentence if a file is missing or they were trained on another target.
+    Raises Refusal with one sentence if a file is missing or they were trained on another target.
     """
     folder = head_files.find(name)
     return fitting_heads(name, folder, head_files.read_config(name, folder), target)
 
 
 def fitting_heads(name: str, folder: Path, config: dict, target: Any) -> dict[str, DraftModule]:
-    """The modules of a folder with this config. Raises ValueError with one sentence unless they are for
+    """The modules of a folder with this config. Raises Refusal with one sentence unless they are for
     exactly this target.
     """
     weights = head_files.weights_sha256(folder_of(target.name))
@@ -33,7 +33,7 @@ def fitting_heads(name: str, folder: Path, config: dict, target: Any) -> dict[st
 def add_heads(models: dict[str, Any], names: Sequence[str]) -> None:
     """Attaches the heads of these folders to loaded models (role -> model), in place of the shipped ones.
 
-    Raises ValueError with one sentence for heads that were not trained for exactly these models.
+    Raises Refusal with one sentence for heads that were not trained for exactly these models.
     """
     for name in names:
         if (published_folder := Path(name).expanduser()).is_dir() and published.find_format(published_folder):
@@ -68,7 +68,7 @@ def add_heads(models: dict[str, Any], names: Sequence[str]) -> None:
 
 def heads_inside(name: str, model: torch.nn.Module) -> dict[str, DraftModule]:
     """The multi-token-prediction layer in a model's own files; {} if there is none. It serves the same
-    strategies as EAGLE's layer. Raises ValueError with one sentence if its tensors do not match their names.
+    strategies as EAGLE's layer. Raises Refusal with one sentence if its tensors do not match their names.
     """
     try:
         folder = folder_of(name)
@@ -82,7 +82,7 @@ def heads_inside(name: str, model: torch.nn.Module) -> dict[str, DraftModule]:
 
 def names_heads(name: str) -> bool:
     """Whether a draft's name means a folder with draft heads, in our format or a published one, and not a
-    model. Raises ValueError with one sentence if these heads cannot be read.
+    model. Raises Refusal with one sentence if these heads cannot be read.
     """
     folder = catalog.folder_of(name) if "/" in name or name.startswith((".", "~")) else None
     return folder is not None and published.is_heads(folder)
@@ -95,7 +95,7 @@ def without_heads(names: dict[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a loaded model's files. Raises ValueError with one sentence."""
+    """The folder of a loaded model's files. Raises Refusal with one sentence."""
     where, revision = locate(name)
     folder = hub.cached(where, revision) if is_hub_id(name) else Path(where)
     if folder is None:

@@ -47,7 +47,7 @@ class LladaConfig(LlamaConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> LlamaConfig:
-        """Raises ValueError with one sentence for variants that are not built like Llama."""
+        """Raises Refusal with one sentence for variants that are not built like Llama."""
         if config_dict.get("block_type", "llama") != "llama":
             raise Refusal("only LLaDA models whose block_type is llama are known here.")
         fields = {ours: config_dict[theirs] for ours, theirs in LLADA_FIELDS.items() if theirs in config_dict}

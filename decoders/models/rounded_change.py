@@ -57,7 +57,9 @@ def write(folder: Path, base: str, words: str | None = None) -> None:
             tensors[name], tensors[name + SCALE] = rounded(value.float() - begun(old.get(name), value))
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     (folder / "model.safetensors").unlink()
-    (folder / CONFIG).write_text(json.dumps({"base": base} | share_words(folder, words or base)) + "\n")
+    (folder / CONFIG).write_text(
+        json.dumps({"base": base} | share_words(folder, words or base)) + "\n", encoding="utf-8"
+    )
 
 
 def share_words(folder: Path, other: str) -> dict[str, str]:

@@ -83,7 +83,7 @@ class ServedModel(LoadedModel):
 
 
 def connect(address: str) -> ServedModel:
-    """The model at an address. Raises ValueError with one sentence if it cannot be used."""
+    """The model at an address. Raises Refusal with one sentence if it cannot be used."""
     if address.startswith(VLLM):
         return in_this_process(address)
     base, name, of = parsed(address)
@@ -137,7 +137,7 @@ def tokenizer_of(name: str):
 
 
 def whole(name: str) -> tuple[str, str | None]:
-    """As `catalog.locate`, for a model that vLLM can load. Raises ValueError with one sentence for an edited
+    """As `catalog.locate`, for a model that vLLM can load. Raises Refusal with one sentence for an edited
     one.
     """
     if edits_of(name):
@@ -146,7 +146,7 @@ def whole(name: str) -> tuple[str, str | None]:
 
 
 def in_this_process(address: str) -> ServedModel:
-    """The model of a `vllm:` address. Raises ValueError with one sentence if it cannot be used."""
+    """The model of a `vllm:` address. Raises Refusal with one sentence if it cannot be used."""
     name, options = vllm_parsed(address)
     where, revision = whole(name)
     tokenizer = tokenizer_of(name)

@@ -67,7 +67,7 @@ def at(flat: Any, place: int) -> dict[int, float]:
 
 
 def start(folder: str, options: dict[str, Any]) -> VllmClient:
-    """Starts vLLM with the model in a folder or of a Hub id, and options of `vllm.LLM`. Raises ValueError
+    """Starts vLLM with the model in a folder or of a Hub id, and options of `vllm.LLM`. Raises Refusal
     with one sentence.
     """
     try:

@@ -50,7 +50,7 @@ DIVERGENCES: dict[str, Divergence] = {
 
 
 def divergence_named(name: str) -> Divergence:
-    """One of DIVERGENCES. Raises ValueError with one sentence if there is none of this name."""
+    """One of DIVERGENCES. Raises Refusal with one sentence if there is none of this name."""
     if name not in DIVERGENCES:
         raise Refusal(f"There is no divergence {name!r}; choose one of: {', '.join(DIVERGENCES)}.")
     return DIVERGENCES[name]

@@ -166,7 +166,7 @@ class Counted:
 class Proof:
     """Counts a lane's continuations, and with `with_broken` the broken verifier's, seed by seed.
 
-    Raises ValueError with one sentence for parameters or models that cannot be used.
+    Raises Refusal with one sentence for parameters or models that cannot be used.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ class Rating:
 def check(
     begin: dict[str, Any], eos: Collection[int], max_tokens: int, vocabulary: int
 ) -> tuple[list[int], list[int]]:
-    """(tokens, forced places) of `begin`. Raises ValueError with one sentence if it is unusable.
+    """(tokens, forced places) of `begin`. Raises Refusal with one sentence if it is unusable.
 
     `max_tokens`: tokens that the lane may write, these included; `vocabulary`: number of tokens of the model.
     Nothing may follow an end-of-text token.

@@ -28,7 +28,7 @@ def read_json(data: bytes) -> Any:
     """The JSON value in `data`, which may be gzip-compressed. Numbers are finite and the size is bounded; the
     contents are not checked.
 
-    Raises ValueError with one sentence if it is not JSON or too large.
+    Raises Refusal with one sentence if it is not JSON or too large.
     """
     try:
         if data[:2] == b"\x1f\x8b":

@@ -137,4 +137,4 @@ def schema() -> dict:
 
 
 if __name__ == "__main__":
-    PATH.write_text(json.dumps(schema(), indent=1) + "\n")
+    PATH.write_text(json.dumps(schema(), indent=1) + "\n", "utf-8")

@@ -117,14 +117,14 @@ class Trace:
     def figure(self, view: str | None = None, step: int | None = None, look: str = "light") -> Any:
         """A view, such as "beam_tree", after `step` steps (None: all) as a `plotly.graph_objects.Figure`.
 
-        view: the strategy's first if left out; look: "light" or "dark". Raises ValueError with one sentence.
+        view: the strategy's first if left out; look: "light" or "dark". Raises Refusal with one sentence.
         """
         return _entry(FIGURES)(self, view, step, look)
 
     def graph(self, kind: str = "tokens", steps: int | None = None) -> Any:
         """The first `steps` steps (None: all) as an attributed `networkx.DiGraph`; `GRAPHS` names the kinds.
 
-        Raises ValueError with one sentence if this trace has nothing of the kind.
+        Raises Refusal with one sentence if this trace has nothing of the kind.
         """
         return _entry(GRAPHS)(self, kind, steps)
 
@@ -190,14 +190,14 @@ def checkpoints(trace: Trace) -> list[dict]:
 
 
 def load(path: str | Path) -> Trace:
-    """Reads and checks a trace file. Raises ValueError with one sentence if it is too large or not a
+    """Reads and checks a trace file. Raises Refusal with one sentence if it is too large or not a
     trace.
     """
     return from_json(read_json(Path(path).read_bytes()))
 
 
 def from_json(record: dict) -> Trace:
-    """Checks `record` against the schema and builds the trace. Raises ValueError with one sentence."""
+    """Checks `record` against the schema and builds the trace. Raises Refusal with one sentence."""
     check_schema(record)
     trace = Trace(
         **{
@@ -216,7 +216,7 @@ def from_json(record: dict) -> Trace:
 
 
 def check(record: object) -> None:
-    """Raises ValueError with one sentence if `record` does not follow the published schema or refers to
+    """Raises Refusal with one sentence if `record` does not follow the published schema or refers to
     unknown nodes.
     """
     check_schema(record)
@@ -252,7 +252,7 @@ def check_events(events: Iterable[Event], trunk: int) -> None:
 @functools.cache
 def _schema() -> dict:
     """The published schema."""
-    return json.loads((packages.assets() / "trace.schema.json").read_text())
+    return json.loads((packages.assets() / "trace.schema.json").read_text("utf-8"))
 
 
 @functools.cache

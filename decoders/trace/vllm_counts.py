@@ -35,7 +35,7 @@ CONTRADICTION = "These counts contradict themselves: {}."
 def from_prometheus(data: bytes) -> dict:
     """The counts in a metrics endpoint's text, summed over the server's engines, in the form of `checked`.
 
-    Raises ValueError with one sentence if there are none or they contradict each other.
+    Raises Refusal with one sentence if there are none or they contradict each other.
     """
     totals: dict = {"models": set()}
     places: dict[int, int] = {}
@@ -88,7 +88,7 @@ def plain_name(name: str) -> str:
 
 
 def count(name: str, value: object) -> int:
-    """`value` as a count. Raises ValueError with one sentence if it is not one."""
+    """`value` as a count. Raises Refusal with one sentence if it is not one."""
     try:
         number = float(value) if not isinstance(value, bool) else -1.0  # Prometheus writes 12.0
     except (TypeError, ValueError, OverflowError):
@@ -119,7 +119,7 @@ def checked(counts: dict) -> dict:
     """`{over, models, num_drafts, num_draft_tokens, num_accepted_tokens, num_accepted_tokens_per_pos}`.
 
     over: SERVER or REQUEST. The last one is empty if it is not known; a request may also have
-    acceptance_histogram. Raises ValueError with one sentence if the counts contradict each other.
+    acceptance_histogram. Raises Refusal with one sentence if the counts contradict each other.
     """
     drafts, drafted, accepted = (counts[name] for name in NAMES)
     if not drafts:

@@ -33,7 +33,7 @@ ABSENT = object()
 
 
 def check(model: Any) -> None:
-    """Raises ValueError with one sentence if this version's `generate` is made of other parts."""
+    """Raises Refusal with one sentence if this version's `generate` is made of other parts."""
     missing = [name for name in SEAMS if not hasattr(model, name)]
     if missing:
         raise Refusal(

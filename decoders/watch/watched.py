@@ -30,7 +30,7 @@ class Watched:
     """
 
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase | None = None, name: str = ""):
-        """Raises ValueError with one sentence for what cannot be watched."""
+        """Raises Refusal with one sentence for what cannot be watched."""
         if not isinstance(model, GenerationMixin):
             raise Refusal(
                 f"A {type(model).__name__} cannot be watched; give the model of transformers whose generate "
@@ -50,19 +50,19 @@ class Watched:
 
     @property
     def trace(self) -> Trace:
-        """The newest trace. Raises ValueError with one sentence if there is none."""
+        """The newest trace. Raises Refusal with one sentence if there is none."""
         if not self.traces:
             raise Refusal("Nothing was recorded; call the model's generate inside the with statement.")
         return self.traces[-1]
 
     def show(self) -> Any:
-        """The traces as a notebook draws them, one to four side by side. Raises ValueError with one sentence
+        """The traces as a notebook draws them, one to four side by side. Raises Refusal with one sentence
         if there are none, or more: then show some of `traces`, or one by its own `show()`.
         """
         return trace.show(*(self.traces or [self.trace]))
 
     def __enter__(self) -> "Watched":
-        """Raises ValueError with one sentence if the model is watched already."""
+        """Raises Refusal with one sentence if the model is watched already."""
         if hasattr(self.model.generate, "watched"):
             raise Refusal("This model is watched already; leave the with statement that watches it first.")
         self._thread = threading.get_ident()

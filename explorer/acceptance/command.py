@@ -53,7 +53,7 @@ def options_of(commands: argparse._SubParsersAction) -> None:
 
 
 def command(options: argparse.Namespace) -> None:
-    """Measures acceptance, and writes or prints the report. Raises ValueError with one sentence."""
+    """Measures acceptance, and writes or prints the report. Raises Refusal with one sentence."""
     prompts, names = read_prompts(options.prompts), options.draft or [DRAFT]
     if len(names) > DRAFTS:
         raise Refusal(f"a report compares at most {DRAFTS} drafters, not {len(names)}.")

@@ -42,7 +42,7 @@ class Drafter:
 def drafter(name: str, target: Any, device: str = "auto") -> Drafter:
     """The drafter called `name`: a strategy that drafts with the target alone, otherwise a model.
 
-    Raises ValueError with one sentence if there is neither, or if it does not fit the target.
+    Raises Refusal with one sentence if there is neither, or if it does not fit the target.
     """
     known = registry.strategies().get(name)
     if known is not None:
@@ -62,7 +62,7 @@ def drafter(name: str, target: Any, device: str = "auto") -> Drafter:
 def chain_of(strategy: str, count: int) -> dict[str, Any]:
     """The parameters with which a strategy drafts chains of `count` tokens, as vLLM does for every head.
 
-    Raises ValueError with one sentence if it cannot.
+    Raises Refusal with one sentence if it cannot.
     """
     known = registry.get(strategy)
     declared = {one.name: one for one in known.parameters}

@@ -40,7 +40,7 @@ def report(
 ) -> dict:
     """The `acceptance_report` of these drafters; its loops go through `progress.each`.
 
-    Raises ValueError with one sentence if a prompt or a drafter cannot be used.
+    Raises Refusal with one sentence if a prompt or a drafter cannot be used.
     """
     pieces, done = in_pieces(target, drafters, prompts, settings), 0
     for number in progress.each(range(1, parts_of(drafters, prompts) + 1)):
@@ -92,7 +92,7 @@ def in_pieces(
 
 
 def shape_of(strategy: str, settings: Settings) -> dict[str, Any]:
-    """The parameters that make a strategy draft what the settings ask for. Raises ValueError with one
+    """The parameters that make a strategy draft what the settings ask for. Raises Refusal with one
     sentence if it cannot.
     """
     count = settings.num_assistant_tokens
@@ -103,7 +103,7 @@ def decoded(
     strategy: str, models: dict, prompt: Prompt, settings: Settings, shape: dict, number: int, done: int
 ) -> Generator[int, None, Trace]:
     """Decodes one prompt and returns its trace; yields `done` after every step. `shape`: see `shape_of`.
-    Raises ValueError with one sentence that names the prompt by its number.
+    Raises Refusal with one sentence that names the prompt by its number.
     """
     declared = {p.name for p in registry.get(strategy).parameters}
     parameters = shape | ({"temperature": settings.temperature} if "temperature" in declared else {})

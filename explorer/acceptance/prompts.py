@@ -24,14 +24,14 @@ def read_prompts(path: Path) -> list[Prompt]:
     """The prompts of a file. Each non-empty line is text (`.txt`) or JSON (`.jsonl`): a string, or an
     object with `prompt`, `text` or `turns`, and optionally `category`.
 
-    Raises ValueError with one sentence that names the unreadable line.
+    Raises Refusal with one sentence that names the unreadable line.
     """
     return prompts_of(read_text(path), path.name, path.suffix in (".jsonl", ".json"))
 
 
 def prompts_of(text: str, name: str, as_json: bool | None = None, most: int = MANY) -> list[Prompt]:
     """The prompts in the content of a file called `name`. as_json None: the file is JSON lines if every
-    non-empty line begins with a brace. Raises ValueError with one sentence if there are none, more than
+    non-empty line begins with a brace. Raises Refusal with one sentence if there are none, more than
     `most`, or an unreadable line.
     """
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
@@ -45,7 +45,7 @@ def prompts_of(text: str, name: str, as_json: bool | None = None, most: int = MA
 
 
 def read_line(line: str, where: str) -> Prompt:
-    """Parses one JSON line. Raises ValueError with one sentence if it contains no prompt."""
+    """Parses one JSON line. Raises Refusal with one sentence if it contains no prompt."""
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:

@@ -19,7 +19,7 @@ from explorer.timing import PROMPTS, alternate, figure, generator, ours, plain_m
 
 def run(options: argparse.Namespace) -> None:
     """Runs the benchmarks of the requested parts, family or device; prints a table or one JSON object. Raises
-    ValueError with one sentence for an unknown part or family.
+    Refusal with one sentence for an unknown part or family.
     """
     from explorer.benchmarks import (
         constraints_family,

@@ -74,14 +74,14 @@ def endless(name: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as home:
         copy = Path(shutil.copytree(where, Path(home) / Path(where).name))
         amend(copy / "config.json", max_position_embeddings=CONTEXT)
-        padding = json.loads((copy / "config.json").read_text()).get("pad_token_id")
+        padding = json.loads((copy / "config.json").read_text("utf-8")).get("pad_token_id")
         amend(copy / "generation_config.json", eos_token_id=padding)  # a token that is never generated
         yield copy
 
 
 def amend(path: Path, **fields) -> None:
     """Sets top-level fields of a JSON file."""
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | fields), "utf-8")
 
 
 # Records the longest task of the main thread, in milliseconds, in window.longest.

@@ -110,7 +110,7 @@ class App:
     def megabytes(self) -> float:
         """Resident memory of the process, in MB of 2**20 bytes; NaN without /proc."""
         try:
-            status = Path(f"/proc/{self.pid}/status").read_text()
+            status = Path(f"/proc/{self.pid}/status").read_text("utf-8")
         except OSError:
             return float("nan")
         return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024

@@ -359,7 +359,7 @@ def picture_facts(name: str) -> dict | None:
 def picture(name: str, look: str) -> str:
     """A strategy's first view of its recorded run, as SVG. look: "light" or "dark".
 
-    Raises ValueError with one sentence if no run was recorded.
+    Raises Refusal with one sentence if no run was recorded.
     """
     from visualizers.figures.svg import thumbnail  # imported on demand: plotly is slow to import
 

@@ -28,7 +28,7 @@ def setup() -> dict:
     """The run's `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}]}`, and `declarations`
     of all strategies of `OPENING`: to make them takes torch, which is not loaded when the page opens.
     """
-    return json.loads((FOLDER / "first.json").read_text())
+    return json.loads((FOLDER / "first.json").read_text("utf-8"))
 
 
 def traces() -> list[Trace]:
@@ -52,11 +52,11 @@ def first_rejection(lanes: list[dict]) -> dict | None:
 
 def prompts() -> list[dict]:
     """Example prompts: `[{title, prompt}]`, some also with `max_new_tokens, lanes, message`."""
-    return json.loads((FOLDER / "prompts.json").read_text())
+    return json.loads((FOLDER / "prompts.json").read_text("utf-8"))
 
 
 def record(loader: Loader, lanes: list[dict] = LANES, prompt: str = PROMPT) -> None:
-    """Decodes the stored run again and writes its files. Raises ValueError with one sentence."""
+    """Decodes the stored run again and writes its files. Raises Refusal with one sentence."""
     from decoders.registry import get
     from explorer.runs.lane_factory import lane_maker
 
@@ -67,7 +67,7 @@ def record(loader: Loader, lanes: list[dict] = LANES, prompt: str = PROMPT) -> N
     views = {lane["strategy"]: get(lane["strategy"]).views[0] for lane in lanes}
     request["lanes"] = [{**lane, "view": views[lane["strategy"]]} for lane in lanes]
     request["declarations"] = [get(name).declaration() for name in OPENING]
-    (FOLDER / "first.json").write_text(json.dumps(request, indent=1) + "\n")
+    (FOLDER / "first.json").write_text(json.dumps(request, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

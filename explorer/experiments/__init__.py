@@ -118,7 +118,7 @@ def experiments() -> dict[str, Experiment]:
 
 
 def find(name: str) -> Experiment:
-    """The experiment called `name`. ValueError with one sentence if there is none."""
+    """The experiment called `name`. Refusal with one sentence if there is none."""
     known = experiments()
     if name.replace("_", "-") not in known:
         raise Refusal(f"there is no experiment {name!r}; choose one of: {', '.join(known)}.")
@@ -133,7 +133,7 @@ def answered(
     schemas: Path | None = None,
 ) -> dict:
     """Runs an experiment and returns its answer: the result with name, question, main finding, and the models
-    that were asked. Raises ValueError with one sentence if it reads stories or schemas and no folder of them
+    that were asked. Raises Refusal with one sentence if it reads stories or schemas and no folder of them
     is given. known: rows of an earlier answer, which are not computed again.
     """
     fields = {"name": experiment.name, "title": experiment.title, "asks": experiment.asks}
@@ -178,7 +178,7 @@ def find_stored(name: str) -> dict:
 
 
 def known_rows(experiment: Experiment, model: str, draft: str) -> list[list[Cell]]:
-    """The rows of the stored answer. ValueError with one sentence if the experiment cannot be continued, or
+    """The rows of the stored answer. Refusal with one sentence if the experiment cannot be continued, or
     if other models were asked.
     """
     if not experiment.adds:

@@ -40,7 +40,7 @@ Wanted = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]  # picked r
 
 
 def corpus_rows(target: LoadedModel, corpus: Path) -> torch.Tensor:
-    """The first tokens [ROWS, LENGTH] of stories that have as many. Raises ValueError with one sentence."""
+    """The first tokens [ROWS, LENGTH] of stories that have as many. Raises Refusal with one sentence."""
     stories, _ = read_stories(corpus)
     cut = (target.cut(story)[:LENGTH] for story in stories)
     rows = [ids for ids, _ in zip((c for c in cut if len(c) == LENGTH), range(ROWS), strict=False)]

@@ -57,7 +57,7 @@ class Flow:
         self.__work, self.__state = work, {}
 
     def run(self, message: Message, log: Log) -> Message:
-        """The answer to a message. ValueError with one sentence if a key is missing in the message or in the
+        """The answer to a message. Refusal with one sentence if a key is missing in the message or in the
         answer.
         """
         content = taken(self.reads, message.content, f"the message to {self.name}")
@@ -71,7 +71,7 @@ class Flow:
 
 
 def taken(keys: Sequence[str], content: Content, what: str) -> Content:
-    """The values of these keys. Raises ValueError with one sentence if one is missing."""
+    """The values of these keys. Raises Refusal with one sentence if one is missing."""
     if missing := [key for key in keys if key not in content]:
         raise Refusal(f"There is no {missing[0]!r} in {what}; it holds {', '.join(content) or 'nothing'}.")
     return {key: content[key] for key in keys}

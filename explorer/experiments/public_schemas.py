@@ -24,7 +24,7 @@ FILE = re.compile(rf"({'|'.join(GROUPS)})---o(\d*[13579])\.json")
 
 
 def read(folder: Path) -> list[dict]:
-    """The schemas, in the form of those of `structured_outputs`. Raises ValueError with one sentence if there
+    """The schemas, in the form of those of `structured_outputs`. Raises Refusal with one sentence if there
     are none.
     """
     schemas = []

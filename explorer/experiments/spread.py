@@ -70,7 +70,7 @@ class Cluster:
             yield name, self.answer(one)
 
     def answer(self, task: Any) -> Any:
-        """The result of a task. Errors are those of its function; ValueError with one sentence if its worker
+        """The result of a task. Errors are those of its function; Refusal with one sentence if its worker
         was lost too often.
         """
         try:
@@ -91,7 +91,7 @@ class Cluster:
         return Setup(self.model, self.draft, self.run_code, torch.get_num_threads(), device)
 
     def check_size(self, options: dict) -> None:
-        """Raises ValueError with one sentence if no machine can hold a worker, which would wait for ever."""
+        """Raises Refusal with one sentence if no machine can hold a worker, which would wait for ever."""
         machines = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         needed = {"CPU": options["num_cpus"], "GPU": options["num_gpus"]}
         if not any(all(one.get(kind, 0) >= many for kind, many in needed.items()) for one in machines):
@@ -129,7 +129,7 @@ def cluster(
     address: str, model: str, draft: str, run_code: bool = False, workers: int | None = None
 ) -> Iterator[None]:
     """While this is open, `over` uses the workers of the cluster at `address` (HOST:PORT). `local` starts one
-    on this machine, with `workers` cores (default: all). Raises ValueError with one sentence if Ray is
+    on this machine, with `workers` cores (default: all). Raises Refusal with one sentence if Ray is
     missing or the cluster cannot be joined.
     """
     ray = imported()
@@ -151,7 +151,7 @@ def cluster(
 
 
 def imported() -> ModuleType:
-    """Ray, without its usage reports. ValueError with one sentence if it is not installed."""
+    """Ray, without its usage reports. Refusal with one sentence if it is not installed."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     try:
         return importlib.import_module("ray")
@@ -160,7 +160,7 @@ def imported() -> ModuleType:
 
 
 def check_address(address: str) -> None:
-    """Raises ValueError with one sentence if nothing answers there; Ray itself would wait for minutes."""
+    """Raises Refusal with one sentence if nothing answers there; Ray itself would wait for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise Refusal(f"--ray takes the address of a Ray cluster as HOST:PORT, not {address!r}.")

@@ -9,7 +9,7 @@ from visualizers.analysis.cost_summary import strip
 
 
 def picture(trace: Trace, view: str, step: int | None = None, look: str = "light") -> str:
-    """A view after `step` steps (None: all). ValueError with one sentence if it cannot draw this trace."""
+    """A view after `step` steps (None: all). Refusal with one sentence if it cannot draw this trace."""
     from visualizers.figures.svg import svg  # on demand: plotly is slow to import
 
     at = None if step is None else min(step, len(trace.steps))
@@ -17,7 +17,7 @@ def picture(trace: Trace, view: str, step: int | None = None, look: str = "light
 
 
 def slide(trace: Trace, view: str, step: int | None = None, look: str = "light") -> str:
-    """The same in 16:9, for a lecture. ValueError with one sentence if the view cannot draw this trace."""
+    """The same in 16:9, for a lecture. Refusal with one sentence if the view cannot draw this trace."""
     from visualizers.figures import slide  # on demand: plotly is slow to import
 
     at = None if step is None else min(step, len(trace.steps))

@@ -119,7 +119,7 @@ def palette() -> dict[str, dict]:
     symbols   the polygons of symbols
     spans     what a marked chip says
     """
-    every = json.loads((ASSETS / "palette.json").read_text())
+    every = json.loads((ASSETS / "palette.json").read_text("utf-8"))
     return {theme: one_theme(every, theme) for theme in every["surface"]}
 
 

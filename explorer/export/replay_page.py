@@ -51,7 +51,7 @@ def replay_html(
 
     `setup`: the settings as in the app's page (see `run_file.settings`), derived from the traces by default.
     `lesson`: a lesson that guides through this run, `{lesson, message}`, see explorer/lessons. `depths`: the
-    decision depths that a lens has measured for each lane, {} for none. Raises ValueError with one sentence
+    decision depths that a lens has measured for each lane, {} for none. Raises Refusal with one sentence
     unless there are one to four traces.
     """
     run = container(traces, setup)

@@ -33,7 +33,7 @@ BLOB = re.compile(rb'<script type="text/plain" id="explorer-run">([A-Za-z0-9+/=]
 
 
 def container(traces: list[Trace], setup: dict | None = None) -> dict:
-    """A run as JSON. Raises ValueError with one sentence unless there are one to four traces."""
+    """A run as JSON. Raises Refusal with one sentence unless there are one to four traces."""
     if not 1 <= len(traces) <= validation.MAX_LANES:
         raise Refusal(f"A saved run has one to {validation.MAX_LANES} lanes, not {len(traces)}.")
     setup = {**settings(traces), **(setup or {})}
@@ -65,7 +65,7 @@ def pack(record: dict, compressed: bool = True) -> bytes:
 
 def unpack(data: bytes) -> tuple[dict, list[Trace]]:
     """Reads settings and traces from the bytes of a saved run, a single trace, a saved page, or a server's
-    answer. Raises ValueError with one sentence if they are none of these, too large, or inconsistent.
+    answer. Raises Refusal with one sentence if they are none of these, too large, or inconsistent.
     """
     if data[:200].lstrip().lower().startswith(b"<!doctype html"):
         match = BLOB.search(data)
@@ -97,7 +97,7 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
 def counts(data: bytes) -> dict | None:
     """Reads a server's counts of speculative decoding, see `vllm_counts`; returns None for other files.
 
-    Raises ValueError with one sentence if the counts cannot be read.
+    Raises Refusal with one sentence if the counts cannot be read.
     """
     if METRICS.match(data):
         return vllm_counts.from_prometheus(data)
@@ -110,7 +110,7 @@ def counts(data: bytes) -> dict | None:
 
 
 def check_run(record: dict) -> tuple[dict, list[Trace]]:
-    """The settings and traces of a run. Raises ValueError with one sentence if it is not valid."""
+    """The settings and traces of a run. Raises Refusal with one sentence if it is not valid."""
     if record.get("version") != VERSION:
         version = shortened(record.get("version"))
         raise Refusal(f"This run has version {version}; this program reads {VERSION}.")

@@ -24,7 +24,7 @@ CONTRAST = "contrast"  # name of the score that records what each view gave the 
 
 
 def inspect(trace: Trace, node: int) -> dict:
-    """Facts of `node`, see `Facts.of`. Raises ValueError with one sentence if the trace has no such node."""
+    """Facts of `node`, see `Facts.of`. Raises Refusal with one sentence if the trace has no such node."""
     return Facts(trace).of(node)
 
 
@@ -88,7 +88,7 @@ class Facts:
         lane drafts), `logprob, verdicts, scores, path, parent, child, siblings, copied, declared, stages,
         attempts, draw, events`. `stages` hold one distribution per view, `attempts` one test per drafted
         sibling, `copied` what a drafted token is a copy of, `declared` where a name is declared. Raises
-        ValueError with one sentence if there is no such node.
+        Refusal with one sentence if there is no such node.
         """
         if node not in self.nodes.token:
             raise Refusal("This mark is not a token of the trace; click on a token.")
@@ -129,7 +129,7 @@ class Facts:
 
         Positions count the prompt. `cell` holds `token, id, iteration, state, confidence, waits`, the
         `history` of the position and `place`: the position where a person may fix a word, None if nowhere.
-        Raises ValueError with one sentence if the position was empty.
+        Raises Refusal with one sentence if the position was empty.
         """
         shown = [c for c in self.cells.get(position, []) if c.iteration == iteration]
         if not shown:

@@ -66,11 +66,11 @@ def functions(runs, loader: Loader) -> list:
 def lessons() -> dict[str, dict]:
     """Name -> lesson, in the order of their files."""
     files = sorted((ASSETS / "lessons").glob("*.json"))
-    return {(lesson := json.loads(file.read_text()))["name"]: lesson for file in files}
+    return {(lesson := json.loads(file.read_text("utf-8")))["name"]: lesson for file in files}
 
 
 def find(name: str) -> dict:
-    """The lesson called `name`. ValueError with one sentence if there is none."""
+    """The lesson called `name`. Refusal with one sentence if there is none."""
     if name not in lessons():
         raise Refusal(f"There is no lesson {shortened(name)}; choose one of the {len(lessons())} in Lessons.")
     return lessons()[name]

@@ -35,7 +35,7 @@ def functions(runs: Runs, loader: Loader) -> list:
 
 
 def branch(runs: Runs, loader: Loader, request: Branch) -> dict:
-    """Starts the lane, see `explorer_branch`. Raises ValueError with one sentence."""
+    """Starts the lane, see `explorer_branch`. Raises Refusal with one sentence."""
     run = runs.find(request.run)
     trace, limit = run.lane(request.lane).trace, new_tokens(request.max_new_tokens)
     chosen = loader.find(run.models)
@@ -72,7 +72,7 @@ def own_run(runs: Runs, run: Run, session: str) -> Run:
 
 
 def check_models_of_trace(trace: Trace, models: dict) -> dict:
-    """Returns `models` if the trace was decoded with them; otherwise raises ValueError with one sentence."""
+    """Returns `models` if the trace was decoded with them; otherwise raises Refusal with one sentence."""
     from decoders.registry import strategies
 
     known = strategies().get(trace.strategy)
@@ -127,7 +127,7 @@ def branch_begin(trace: Trace, before: list[int], tokens: list[int]) -> dict:
 
 
 def with_fixed_word(trace: Trace, request: Branch, target, limit: int) -> str:
-    """The parameter fixed_words with one more word on the canvas. Raises ValueError with one sentence."""
+    """The parameter fixed_words with one more word on the canvas. Raises Refusal with one sentence."""
     from decoders.diffusion.fixed_words import placed, with_word
 
     if "fixed_words" not in trace.parameters:
@@ -151,7 +151,7 @@ def with_fixed_word(trace: Trace, request: Branch, target, limit: int) -> str:
 
 
 def typed_text(request: Branch) -> str:
-    """The text that a person typed. Raises ValueError with one sentence if it is empty or too long."""
+    """The text that a person typed. Raises Refusal with one sentence if it is empty or too long."""
     if not request.text:
         raise Refusal("Type the text to put here.")
     if len(request.text) > MAX_TYPED:

@@ -126,7 +126,7 @@ def declare(runs: Runs, loader: Loader) -> None:
 
 def check_shipped(models: dict, loader: Loader) -> dict:
     """The models of a call, in the form that a run takes. Scripts can load only models that come with the
-    app; for others it raises ValueError with one sentence.
+    app; for others it raises Refusal with one sentence.
     """
     if "target" not in models or set(models) - {"target", "draft"}:
         raise Refusal('models must be {"target": name}, with "draft": name if the strategy needs one.')

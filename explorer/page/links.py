@@ -45,7 +45,7 @@ def functions(runs: Runs, loader: Loader) -> list:
 
 
 def unpack(packed: str) -> dict:
-    """Decodes a setup: URL-safe base64 of deflated JSON. Raises ValueError with one sentence."""
+    """Decodes a setup: URL-safe base64 of deflated JSON. Raises Refusal with one sentence."""
     try:
         if not re.fullmatch(r"[A-Za-z0-9_-]*", packed):
             raise ValueError
@@ -67,7 +67,7 @@ def unpack(packed: str) -> dict:
 
 
 def check_setup(given: dict) -> dict:
-    """Returns a setup with only the fields that a link may carry. Raises ValueError with one sentence."""
+    """Returns a setup with only the fields that a link may carry. Raises Refusal with one sentence."""
     prompt, count, lanes = (given.get(name) for name in ("prompt", "max_new_tokens", "lanes"))
     if not (isinstance(prompt, str) and len(prompt) <= MAX_PROMPT_CHARACTERS):
         raise Refusal(f"The prompt of a link has at most {MAX_PROMPT_CHARACTERS} characters.")
@@ -85,7 +85,7 @@ def check_setup(given: dict) -> dict:
 
 
 def check_lane(given: Any) -> dict:
-    """Returns a lane with only the fields of a lane. Raises ValueError with one sentence."""
+    """Returns a lane with only the fields of a lane. Raises Refusal with one sentence."""
     name = given.get("strategy") if isinstance(given, dict) else given
     if not isinstance(given, dict) or not isinstance(name, str) or name not in strategies():
         raise Refusal(f"This link asks for the strategy {shorten(name)}, which this app does not know.")
@@ -105,7 +105,7 @@ def check_lane(given: Any) -> dict:
 
 
 def check_parameters(strategy: Strategy, given: Any) -> dict:
-    """Returns the parameters of a lane if all are known. Raises ValueError with one sentence."""
+    """Returns the parameters of a lane if all are known. Raises Refusal with one sentence."""
     if not isinstance(given or {}, dict):
         raise Refusal(DAMAGED)
     known = {parameter.name for parameter in strategy.parameters} | memory_options.all_parameters().keys()

@@ -80,7 +80,7 @@ class SavedFile(NamedTuple):
 def save_file(runs: Runs, run: Run, request: Save) -> SavedFile:
     """Makes a file of the whole run or of one of its lanes, with the steps decoded so far.
 
-    The forms in `ONE_LANE` require a lane. Raises ValueError with one sentence.
+    The forms in `ONE_LANE` require a lane. Raises Refusal with one sentence.
     """
     traces, form, lane, views = runs.snapshot(run), request.form, request.lane, request.views
     if lane is not None and lane >= len(traces) or form in ONE_LANE and lane is None:
@@ -134,14 +134,14 @@ def figure_page(trace: Trace, view: str, step: int | None, look: str) -> bytes:
 
 
 def drafted_tokens_csv(trace: Trace) -> bytes:
-    """All drafted tokens of a lane as CSV. Raises ValueError with one sentence if nothing was drafted."""
+    """All drafted tokens of a lane as CSV. Raises Refusal with one sentence if nothing was drafted."""
     if not trace.costs.proposed:
         raise Refusal("This lane has drafted nothing; choose one with a draft, such as Speculative decoding.")
     return drafted_csv(trace).encode("utf-8-sig")
 
 
 def graph_file(trace: Trace, kind: str, ending: str) -> bytes:
-    """A graph of a lane in the format of this file ending. Raises ValueError with one sentence."""
+    """A graph of a lane in the format of this file ending. Raises Refusal with one sentence."""
     from visualizers.graphs import graph  # on demand: networkx is slow to import
     from visualizers.graphs.export import FORMATS
 
@@ -171,7 +171,7 @@ def describe_run(runs: Runs, run: Run) -> dict:
 def open_file(runs: Runs, data: bytes, session: str) -> dict:
     """Adds the run in a file to `runs` and returns what the page needs to show it.
 
-    Raises ValueError with one sentence if the file cannot be read.
+    Raises Refusal with one sentence if the file cannot be read.
     """
     setup, traces = unpack(data)
     declared = declarations(traces)

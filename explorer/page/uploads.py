@@ -73,7 +73,7 @@ class Uploaded(Asked):
     name: Text
 
     def take(self) -> bytes:
-        """Returns the file's bytes and deletes it. ValueError with one sentence if it is already gone."""
+        """Returns the file's bytes and deletes it. Refusal with one sentence if it is already gone."""
         file, blocks = Path(self.path), LocalContext.blocks.get(None)
         try:
             data = file.read_bytes()

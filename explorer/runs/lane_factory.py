@@ -55,7 +55,7 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
 
 
 def made_or_refused(make: Callable[[dict], Any], wanted: dict, prompt: list[int], target) -> Any:
-    """The lane that `make` makes of these settings, or a `RefusedLane` that says why it cannot. ValueError
+    """The lane that `make` makes of these settings, or a `RefusedLane` that says why it cannot. Refusal
     with one sentence if there is no such strategy.
     """
     strategy = registry.get(wanted["strategy"])
@@ -88,7 +88,7 @@ def usable(strategy: Strategy, parameters: dict) -> dict:
 
 
 def check_tests(strategy, parameters: dict, prompt: str) -> None:
-    """Raises ValueError with one sentence if a lane would run programs that its model writes and that is
+    """Raises Refusal with one sentence if a lane would run programs that its model writes and that is
     off.
     """
     runs = any(part.name == "tests" for part in strategy.parts(parameters)) and runs_code(prompt)
@@ -104,7 +104,7 @@ def text_before(lane) -> str:
 
 
 def prompt_tokens(target, prompt: str, chat: dict | None) -> list[int]:
-    """Token ids of a prompt, rendered with the chat template if there is a chat. ValueError with one
+    """Token ids of a prompt, rendered with the chat template if there is a chat. Refusal with one
     sentence.
     """
     if chat is None:

@@ -10,7 +10,7 @@ def load_models(
     model: str, draft: str | None, needs: tuple[str, ...], device: str, heads: Sequence[str] = ()
 ) -> dict:
     """The models that a strategy needs, by role, with the user's own heads: those of `heads`, and folders of
-    heads that are named in place of a draft model. Raises ValueError with one sentence.
+    heads that are named in place of a draft model. Raises Refusal with one sentence.
     """
     from transformers.utils import logging
 

@@ -68,7 +68,7 @@ class ModelSet:
         self.done.set()
 
     def wait(self) -> dict:
-        """Waits for the models and returns them by role. ValueError with one sentence if they could not be
+        """Waits for the models and returns them by role. Refusal with one sentence if they could not be
         loaded.
         """
         if not self.done.wait(PATIENCE_SECONDS):
@@ -121,7 +121,7 @@ class Loader(ModelSet):
         return models
 
     def open(self, choice: Choice | None) -> ModelSet:
-        """The set of `choice`, which starts to load if necessary. ValueError with one sentence if it is not
+        """The set of `choice`, which starts to load if necessary. Refusal with one sentence if it is not
         allowed.
         """
         with self.lock:
@@ -137,7 +137,7 @@ class Loader(ModelSet):
         return models
 
     async def settled(self, choice: Choice | None) -> ModelSet:
-        """The set of `choice`, once it is ready. ValueError with one sentence if it could not be loaded."""
+        """The set of `choice`, once it is ready. Refusal with one sentence if it could not be loaded."""
         models = self.open(choice)
         until = time.monotonic() + PATIENCE_SECONDS
         while not models.done.is_set() and time.monotonic() < until:
@@ -154,7 +154,7 @@ class Loader(ModelSet):
             models.cancelled = True
 
     def check(self, choice: Choice) -> None:
-        """ValueError with one sentence if there is no such model or the operator does not allow it."""
+        """Refusal with one sentence if there is no such model or the operator does not allow it."""
         for name in choice.names.values():
             if self.allowed is not None and name not in self.allowed:
                 raise Refusal(
@@ -164,7 +164,7 @@ class Loader(ModelSet):
             locate(name)
 
     def need(self, choice: Choice) -> dict:
-        """How much memory `choice` would need, see `memory_verdict`. ValueError with one sentence."""
+        """How much memory `choice` would need, see `memory_verdict`. Refusal with one sentence."""
         self.check(choice)
         return memory_verdict(choice, footprints(choice), self._here(choice), self._idle_bytes(choice))
 
@@ -253,7 +253,7 @@ class Loader(ModelSet):
         return sum({id(m): m.bytes for s in idle for m in s.models.values() if id(m) not in kept}.values())
 
     def _make_room(self, choice: Choice) -> None:
-        """Unloads idle sets until there is space for one more. ValueError with one sentence if there is not
+        """Unloads idle sets until there is space for one more. Refusal with one sentence if there is not
         enough.
         """
         parts = footprints(choice)

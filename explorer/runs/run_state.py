@@ -108,7 +108,7 @@ class Run:
         return [record for record in self.records if record.lane is not None]
 
     def lane(self, index: int) -> Record:
-        """The lane counted from 0. ValueError with one sentence if the run has no such lane."""
+        """The lane counted from 0. Refusal with one sentence if the run has no such lane."""
         if not 0 <= index < len(self.records):
             raise Refusal(f"There is no lane {index + 1} in this run; choose one that was decoded.")
         return self.records[index]

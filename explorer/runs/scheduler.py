@@ -62,7 +62,7 @@ class Runs:
     def start(self, request: dict, session: str, state: str = "running") -> Run:
         """Starts a run of `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed}]}`.
 
-        A lane that cannot run says so in its place, and the others run. Raises ValueError with one sentence
+        A lane that cannot run says so in its place, and the others run. Raises Refusal with one sentence
         that says what is wrong with the request, `NoLane` if no lane can run.
         """
         checked = check(request)

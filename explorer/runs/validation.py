@@ -116,7 +116,7 @@ class Setup(Asked):
 
 
 def check(given: Setup | dict) -> dict:
-    """The settings of a run as plain data. ValueError with one sentence if they cannot be used."""
+    """The settings of a run as plain data. Refusal with one sentence if they cannot be used."""
     setup = read(Setup, given)
     if not setup.prompt:
         raise Refusal("The prompt is empty: write the beginning of a text, for example Once upon a time.")
@@ -135,7 +135,7 @@ def check(given: Setup | dict) -> dict:
 
 
 def checked_lane(lane: Lane, number: int) -> dict:
-    """One lane's settings as plain data. ValueError with one sentence."""
+    """One lane's settings as plain data. Refusal with one sentence."""
     if not isinstance(lane.seed, int) or not 0 <= lane.seed < 2**53:
         raise Refusal(
             f"Lane {number}: the seed must be a whole number of at least 0, not {shortened(lane.seed)}."
@@ -149,7 +149,7 @@ def checked_lane(lane: Lane, number: int) -> dict:
 
 
 def check_models(given: Models | dict | None) -> Choice | None:
-    """The requested models; None for the app's own. ValueError with one sentence."""
+    """The requested models; None for the app's own. Refusal with one sentence."""
     if given is None:
         return None
     models = read(Models, given)
@@ -168,7 +168,7 @@ def check_models(given: Models | dict | None) -> Choice | None:
 
 
 def check_chat(given: SystemMessage | None) -> dict | None:
-    """`{system}` if the prompt is a user's message for the chat template. ValueError with one sentence."""
+    """`{system}` if the prompt is a user's message for the chat template. Refusal with one sentence."""
     if given is None:
         return None
     system = given.system or ""

@@ -22,7 +22,7 @@ TASKS: dict[str, Task] = {
 
 
 def problems(name: str, count: int, seed: int = 0) -> list[Problem]:
-    """`count` problems of one task. Raises ValueError with one sentence if there is no such task."""
+    """`count` problems of one task. Raises Refusal with one sentence if there is no such task."""
     if name not in TASKS:
         raise Refusal(f"There is no task named {name!r}; choose one of: {', '.join(TASKS)}.")
     rng = random.Random(f"{name} {seed}")

@@ -129,7 +129,7 @@ def ship(
         "held_out_loss": round(after, 4),
         "held_out_perplexity": round(math.exp(after), 2),
     }
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
     check.write(folder)
 
 
@@ -156,7 +156,7 @@ def save(folder: Path, model: LlamaForCausalLM, base: str, tokens: Sequence[str]
         "target_modules": list(CHANGED),
         "trainable_token_indices": {"embed_tokens": list(range(first, model.config.vocab_size))},
     }
-    (folder / lora.CONFIG).write_text(json.dumps(config, indent=1) + "\n")
+    (folder / lora.CONFIG).write_text(json.dumps(config, indent=1) + "\n", "utf-8")
     ids = {token: first + at for at, token in enumerate(tokens)}
-    (folder / lora.TOKENS).write_text(json.dumps(ids) + "\n")
+    (folder / lora.TOKENS).write_text(json.dumps(ids) + "\n", "utf-8")
     model.config.save_pretrained(folder)

@@ -174,7 +174,7 @@ GUESSES = (
 
 def write(folder: Path) -> None:
     """Writes README.md into the folder of a shipped model."""
-    facts = json.loads((folder / "facts.json").read_text())
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
     measured = sections(folder, facts)
     warning = ALONE if "data" in facts else WARNING
     lines = [*front(folder, facts), *measured, data(facts), warning]
@@ -274,7 +274,7 @@ def sections(folder: Path, facts: dict) -> list[str]:
 def left(folder: Path, name: str) -> dict | None:
     """The content of a measurement's file in a folder; None if there is none."""
     path = folder / name
-    return json.loads(path.read_text()) if path.exists() else None
+    return json.loads(path.read_text("utf-8")) if path.exists() else None
 
 
 def accepted(draft: str, measured: dict[str, dict[str, float]]) -> str:
@@ -333,7 +333,7 @@ def table(rows: dict[str, dict[str, float]], form: Callable[[float], str] = perc
 def front(folder: Path, facts: dict) -> list[str]:
     """The beginning of every card: description, size, losses."""
     name, recipe = folder.name, folder.name.replace("-", "_")
-    heads = "modules" in json.loads((folder / "config.json").read_text())
+    heads = "modules" in json.loads((folder / "config.json").read_text("utf-8"))
     size = f"{facts['parameters']:,} parameters"
     if heads:
         lines = [f"- {size} in addition to the target's; file format and loader: `docs/heads.md`"]
@@ -391,7 +391,7 @@ def losses(folder: Path) -> list[str]:
         f"![Losses of {path.stem.partition('-')[2] or folder.name} against the tokens read]({path.name})\n"
         for path in sorted(folder.glob("loss*.svg"))
     ]
-    with (folder / "loss.csv").open(newline="") as file:
+    with (folder / "loss.csv").open(newline="", encoding="utf-8") as file:
         columns, *rows = csv.reader(file)
     if len(columns) > 3:
         return pictures

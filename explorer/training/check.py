@@ -49,7 +49,7 @@ def check_losses(folder: Path) -> list[float]:
     transformers loads it, in float32 (an encoder-decoder also reads the text as its source). For draft heads,
     whose target is in a neighbouring folder, each text's losses of all modules.
     """
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text("utf-8"))
     if "modules" in config:
         target = load(str(folder.parent / config["target"]), "cpu", "float32")
         heads = load_heads(str(folder), target).values()
@@ -87,12 +87,12 @@ def flow_losses(model: FlowModel, tokenizer: PreTrainedTokenizerBase) -> list[fl
 
 def write(folder: Path) -> None:
     """Adds the losses to the facts of a shipped model."""
-    facts = json.loads((folder / "facts.json").read_text())
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
     facts["check_losses"] = check_losses(folder)
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
     for path in sorted(MODELS.glob("*/facts.json")):
         write(path.parent)
-        print(path.parent.name, json.loads(path.read_text())["check_losses"])
+        print(path.parent.name, json.loads(path.read_text("utf-8"))["check_losses"])

@@ -42,7 +42,7 @@ def half_precision(where: torch.device) -> torch.autocast:
 
 
 def trained(name: str) -> LlamaForCausalLM:
-    """A model that was shipped before, in float32. Raises ValueError with one sentence if it does not
+    """A model that was shipped before, in float32. Raises Refusal with one sentence if it does not
     exist.
     """
     if not (MODELS / name / "config.json").exists():
@@ -278,14 +278,14 @@ def ship(
     (folder / "loss.svg").write_text(loss_picture(saved, f"{name}: nats per token"), "utf-8")
     facts = {"parameters": sum(p.numel() for p in model.parameters()), **facts}
     facts["held_out_perplexity"] = round(math.exp(facts["held_out_loss"]), 2)
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
     check.write(folder)
     return folder
 
 
 def save_curve(folder: Path, columns: list[str], curve: Curve) -> Curve:
     """Writes the losses of a training to `folder/loss.csv`; returns them as written, with four decimals."""
-    with (folder / "loss.csv").open("w", newline="") as file:
+    with (folder / "loss.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows([f"{x:.4f}" for x in row] for row in curve)

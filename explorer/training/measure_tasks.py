@@ -106,7 +106,7 @@ def measure(folder: Path, samples: int) -> None:
     for task in NAMES:
         result[task] = accuracies(model, tokenizer, task, PROBLEMS, samples if task in VOTED else 0)
         print(f"{task:15}", "  ".join(f"{k} {v:.2f}" for k, v in result[task].items()), flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
 
 
 def write_sample(folder: Path) -> None:

@@ -199,4 +199,4 @@ def write_training(folder: Path, head: torch.nn.Module, curve: Curve, unit: str,
         "held_out_loss": round(curve[-1][2], 4),
         **facts,
     }
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")

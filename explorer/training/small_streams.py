@@ -97,7 +97,7 @@ def finished(
         "tokens_of": "of answers",
     }
     folder = ship(model, tokenizer, name, curve, facts)
-    (folder / ACCURACIES).write_text(json.dumps(accuracies, indent=1) + "\n")
+    (folder / ACCURACIES).write_text(json.dumps(accuracies, indent=1) + "\n", "utf-8")
     cards.write(folder)
 
 

@@ -30,16 +30,18 @@ def test_a_file_is_written_and_keeps_its_rights(tmp_path):
     assert (tmp_path / "new").read_bytes() == b"\x00" and (tmp_path / "new").stat().st_mode & 0o777 == 0o640
     (tmp_path / "link").symlink_to(tmp_path / "new")
     write(tmp_path / "link", "there")
-    assert (tmp_path / "link").is_symlink() and (tmp_path / "new").read_text() == "there"
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "new").read_text("utf-8") == "there"
     assert {path.name for path in tmp_path.iterdir()} == {"new", "link"}
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_what_stood_there(tmp_path, full):
-    (tmp_path / "old").write_text("whole")
+    (tmp_path / "old").write_text("whole", "utf-8")
     for name in ("old", "new"):
         with pytest.raises(Refusal, match=f"{name} was not written: the disk is full; free some space"):
             write(tmp_path / name, "something longer")
-    assert {path.name for path in tmp_path.iterdir()} == {"old"} and (tmp_path / "old").read_text() == "whole"
+    assert {path.name for path in tmp_path.iterdir()} == {"old"} and (tmp_path / "old").read_text(
+        encoding="utf-8"
+    ) == "whole"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")

@@ -32,7 +32,7 @@ def unchanged(monkeypatch):
 
 def test_a_file_of_ones_own_declares_a_strategy(tmp_path):
     path = tmp_path / "my.py"
-    path.write_text(OWN.format(name="no_echo"))
+    path.write_text(OWN.format(name="no_echo"), "utf-8")
     assert registry.include(path) == ["no_echo"] and registry.get("no_echo").title == "No echo"
     model = TableModel(lambda text: [0.6, 0.3, 0.1], 3)
     trace = Lane("no_echo", [0], {"target": model}, {}, limits=Limits(4)).run()
@@ -51,7 +51,7 @@ def test_a_file_of_ones_own_declares_a_strategy(tmp_path):
 )
 def test_a_file_that_is_no_use_is_refused_in_a_sentence_and_leaves_nothing(tmp_path, text, sentence):
     path, before = tmp_path / "my.py", set(registry.strategies())
-    path.write_text(text)
+    path.write_text(text, "utf-8")
     with pytest.raises(ValueError, match=sentence):
         registry.include(path)
     assert set(registry.strategies()) == before
@@ -60,13 +60,13 @@ def test_a_file_that_is_no_use_is_refused_in_a_sentence_and_leaves_nothing(tmp_p
 def test_a_file_that_is_not_there_or_no_python_is_said(tmp_path):
     with pytest.raises(ValueError, match="There is no file"):
         registry.include(tmp_path / "nope.py")
-    (tmp_path / "my.txt").write_text("x")
+    (tmp_path / "my.txt").write_text("x", "utf-8")
     with pytest.raises(ValueError, match="must end in .py"):
         registry.include(tmp_path / "my.txt")
 
 
 def test_a_file_that_is_named_from_where_one_stands_is_refused_with_its_line(tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text("\n\nraise KeyError('why')\n")
+    (tmp_path / "mine.py").write_text("\n\nraise KeyError('why')\n", "utf-8")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="mine.py, line 3: 'why'"):
         registry.include("mine.py")

@@ -94,7 +94,7 @@ def test_an_address_that_this_machine_does_not_have_is_a_sentence(host, capsys):
 
 
 def test_models_that_cannot_be_loaded_are_a_sentence_for_every_run(tmp_path):
-    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "config.json").write_text("{}", "utf-8")
     (tmp_path / "model.safetensors").write_bytes(b"")
     loader = Loader(str(tmp_path), None, "cpu")
     loader.load()

@@ -50,7 +50,7 @@ def test_strategies_are_listed_with_the_promised_fields(capsys):
 
 def test_papers_knows_all_and_says_how_far_each_is_here(capsys):
     rows = json.loads(call(capsys, "papers", "--json"))
-    with (ROOT / "assets" / "papers.csv").open(newline="") as file:
+    with (ROOT / "assets" / "papers.csv").open(newline="", encoding="utf-8") as file:
         slugs = [row["slug"] for row in csv.DictReader(file)]
     assert len(rows) == len(slugs) == 193 and [r["slug"] for r in rows] == slugs
     kinds = registry.strategies(), experiments(), lenses(), memories()
@@ -204,7 +204,7 @@ def test_a_folder_without_weights_is_refused(capsys, tmp_path):
     assert "config.json" in refused(
         capsys, "run", "--strategy", "greedy", "--prompt", "a", "--model", str(tmp_path)
     )
-    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "config.json").write_text("{}", "utf-8")
     assert "safetensors" in refused(
         capsys, "run", "--strategy", "greedy", "--prompt", "a", "--model", str(tmp_path)
     )
@@ -317,7 +317,7 @@ def test_run_writes_a_graph(capsys, tmp_path):
     out = tmp_path / "tokens.graphml"
     asked = ("run", "--strategy", "beam", "--prompt", "Once", "--max-new-tokens", "4", "--graph", "tokens")
     call(capsys, *asked, "--out", str(out))
-    assert out.read_text().count("<node ") > 8
+    assert out.read_text("utf-8").count("<node ") > 8
     assert "name it with --out" in refused(capsys, *asked)
     assert "saved as .graphml" in refused(capsys, *asked, "--out", str(tmp_path / "a.png"))
 

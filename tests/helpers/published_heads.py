@@ -47,7 +47,7 @@ def llama_layer(
 def write(folder: Path, config: dict, tensors: Tensors, file: str = "model.safetensors") -> str:
     """Writes config and tensors; returns the folder's name."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
     save_file({name: value.contiguous() for name, value in tensors.items()}, folder / file)
     return str(folder)
 

@@ -124,7 +124,7 @@ def children() -> set[int]:
     found = set()
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
-            parent = status.read_text().rpartition(")")[2].split()[1]
+            parent = status.read_text("utf-8").rpartition(")")[2].split()[1]
         except OSError:  # it has gone meanwhile
             continue
         if int(parent) == os.getpid():

@@ -207,17 +207,17 @@ def save(folder: Path, chat: bool = False, **options) -> str:
 def save_masked(folder: Path) -> str:
     """A folder with a model that fills masks; its name."""
     name = save(folder)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"mask_token_id": 3}))
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"mask_token_id": 3}), "utf-8")
     return name
 
 
 def save_refused(folder: Path) -> str:
     """The name of a folder that is refused only when its weights are read: their quantisation is unknown."""
     name = save(folder)
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text("utf-8"))
     unknown = {"quantization_config": {"quant_method": "magic"}}
-    (folder / "config.json").write_text(json.dumps(config | unknown))
+    (folder / "config.json").write_text(json.dumps(config | unknown), "utf-8")
     return name
 
 

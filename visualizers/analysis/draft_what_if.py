@@ -47,7 +47,7 @@ def what_if(trace: Trace, count: int | None, widths: list[int], stop_below: floa
                tokens, speedup}: size is drafted tokens per round at most; rounds, tokens and speedup
                are [low, high]
 
-    Raises ValueError with one sentence for unusable widths or an unusable threshold.
+    Raises Refusal with one sentence for unusable widths or an unusable threshold.
     """
     check(widths, stop_below)
     path, taken = places(trace, count)
@@ -87,7 +87,7 @@ def what_if(trace: Trace, count: int | None, widths: list[int], stop_below: floa
 
 
 def check(widths: list[int], stop_below: float) -> None:
-    """Raises ValueError with one sentence if no draft can have this shape."""
+    """Raises Refusal with one sentence if no draft can have this shape."""
     usable = 1 <= len(widths) <= MAX_LEVELS and all(1 <= width <= MAX_WIDTH for width in widths)
     if not usable:
         raise Refusal(

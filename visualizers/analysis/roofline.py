@@ -62,7 +62,7 @@ MAY_BE_ZERO = ("launch", "byte_energy", "flop_energy", "cache")
 
 
 def checked(made: Device | Size) -> Device | Size:
-    """`made`, if its figures can be computed with. Raises ValueError with one sentence."""
+    """`made`, if its figures can be computed with. Raises Refusal with one sentence."""
     for field in fields(made):
         if field.name == "apart":
             continue

@@ -27,7 +27,7 @@ def chart(
 ) -> go.Figure:
     """An empty chart: a bold title, `rest` as a grey subtitle, axes, a caption.
 
-    names: the number of entries in the legend, 0 for no legend. Raises ValueError with one sentence for an
+    names: the number of entries in the legend, 0 for no legend. Raises Refusal with one sentence for an
     unknown look.
     """
     soft = {"size": 12, "color": theme(look).surface["soft"]}

@@ -36,7 +36,7 @@ NOT_COUNTED = "A comparison counts cost in {}, not in {!r}."
 def tokens_reached(comparison: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
     """Tokens of each lane by what was paid for them. charge: a key of `found["charges"]`.
 
-    Raises ValueError with one sentence for another charge or an unknown look; so do the next two.
+    Raises Refusal with one sentence for another charge or an unknown look; so do the next two.
     """
     words = charged(comparison, charge)
 
@@ -115,7 +115,7 @@ def paid(value: float, words: str) -> str:
 
 
 def charged(comparison: dict, charge: str) -> str:
-    """The words of a charge. ValueError with one sentence if a comparison does not count it."""
+    """The words of a charge. Refusal with one sentence if a comparison does not count it."""
     if charge not in comparison["charges"]:
         raise Refusal(NOT_COUNTED.format(", ".join(comparison["charges"]), charge))
     return comparison["charges"][charge]
@@ -179,7 +179,7 @@ def _had(lane: dict, charge: str, cost: float, had: Callable, first: bool) -> st
 def entropies(comparison: dict, look: str = "light") -> go.Figure:
     """The target's entropy where each token was chosen, in bits, the lanes over each other.
 
-    Raises ValueError with one sentence for an unknown look, as all that follow.
+    Raises Refusal with one sentence for an unknown look, as all that follow.
     """
 
     def bits(lane: dict, at: int) -> str:

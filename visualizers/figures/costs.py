@@ -14,7 +14,7 @@ from visualizers.figures.traces import plain
 def cost(comparison: dict, name: str = "target forwards", look: str = "light") -> go.Figure:
     """One column of the cost table, a bar a lane.
 
-    Raises ValueError with one sentence for a column that is not there or that holds lists.
+    Raises Refusal with one sentence for a column that is not there or that holds lists.
     """
     table, colours = comparison["table"], theme(look)
     names = [column["name"] for column in table["columns"]]

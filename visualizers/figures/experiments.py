@@ -31,7 +31,7 @@ TIMES = 40  # iterations; enough to separate ten numbers
 def figures(answer: dict, look: str = "light") -> list[go.Figure]:
     """All figures of an answer, in their order: its curves, its pictures, its messages.
 
-    Passages of text are no figures and left out. Raises ValueError with one sentence for an unknown look.
+    Passages of text are no figures and left out. Raises Refusal with one sentence for an unknown look.
     """
     colours = theme(look)
     made = [curves(answer["chart"], colours)] if answer.get("chart") else []

@@ -19,7 +19,7 @@ def page(figure: go.Figure) -> str:
 def save(figure: go.Figure, path: str | Path) -> None:
     """Writes a figure in the format that the name's ending says.
 
-    Raises ValueError with one sentence for another ending, or a picture if kaleido or its browser is missing.
+    Raises Refusal with one sentence for another ending, or a picture if kaleido or its browser is missing.
     """
     path = Path(path)
     if path.suffix in PAGES:

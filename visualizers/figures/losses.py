@@ -15,7 +15,7 @@ def losses(name: str, columns: dict[str, list[float]], look: str = "light") -> g
     """The loss curves of one model, held out solid and training dashed.
 
     columns: `million_tokens`, and `training_loss` and `held_out_loss`, each perhaps with the name of a
-    part in front (`medusa_training_loss`). Raises ValueError with one sentence for an unknown look.
+    part in front (`medusa_training_loss`). Raises Refusal with one sentence for an unknown look.
     """
     tokens, title = columns.get(TOKENS, []), f"{name}: nats per token"
     parts = [column.removesuffix(HELD_OUT) for column in columns if column.endswith(HELD_OUT)]

@@ -14,7 +14,7 @@ LATE = 20  # the first 1 / LATE of the seeds is not drawn: its sampling noise wo
 def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -> go.Figure:
     """Total variation distance to the target's distribution by the number of seeds, and exact samplers'.
 
-    lane: what the lane is called. Before the first checkpoint the chart says so. Raises ValueError
+    lane: what the lane is called. Before the first checkpoint the chart says so. Raises Refusal
     with one sentence for an unknown look.
     """
     title, ways = "Distance to the target's distribution", state["ways"]

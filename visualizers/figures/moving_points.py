@@ -28,7 +28,7 @@ def moving_points(
     behind: np.ndarray | None = None,
 ) -> go.Figure:
     """Points [N, 2] at each step; the last step is shown first. `shades` [N] from 0 to 1 per step; `edges`
-    join points; `behind` [M, 2]: pale points that do not move. Raises ValueError with one sentence for an
+    join points; `behind` [M, 2]: pale points that do not move. Raises Refusal with one sentence for an
     unknown look.
     """
     colours = theme(look)

@@ -29,7 +29,7 @@ MIN_RANGE = 4096  # minimum number of tokens in a forward at which the roofline 
 def tokens_by_time(answer: dict, labels: dict[int, str] | None = None, look: str = "light") -> go.Figure:
     """Tokens of each lane by the time that its forwards would take there; steeper is faster.
 
-    answer: {sentence, lanes}; labels: what each lane does, by its number. Raises ValueError with one sentence
+    answer: {sentence, lanes}; labels: what each lane does, by its number. Raises Refusal with one sentence
     for an unknown look; so does the next.
     """
     lanes, colours, title = list(filter(timed, answer["lanes"])), theme(look), "Tokens over time"
@@ -146,7 +146,7 @@ def roofline(device: Device, sizes: dict[str, Size], look: str = "light") -> go.
     """How long one forward takes there by the tokens that it takes in, of each model, the cache left aside.
 
     sizes: name of a model -> its size. Flat as long as memory is what it waits for, then rising: up to the
-    bend drafted tokens are verified at no cost in time. Raises ValueError with one sentence for figures that
+    bend drafted tokens are verified at no cost in time. Raises Refusal with one sentence for figures that
     cannot be computed with, no model, or an unknown look.
     """
     if not sizes:

@@ -30,7 +30,7 @@ MARKS = {"works": "circle", "miniature": "circle-open", "card": "circle-open-dot
 
 def paper_map(graph: nx.DiGraph, order: list[list[str]], look: str = "light", all_of: int = 0) -> go.Figure:
     """The nodes of `graph`, ordered as in `order` (see visualizers.graphs.layered), which may have more
-    nodes; `all_of`: the number of all papers. Raises ValueError with one sentence for an unknown look.
+    nodes; `all_of`: the number of all papers. Raises Refusal with one sentence for an unknown look.
     """
     colours = theme(look)
     names = [[name for name in column if name in graph] for column in order]

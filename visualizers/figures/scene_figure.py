@@ -45,7 +45,7 @@ class Picture:
 
 
 def picture(trace: Trace, view: str, steps: int | None = None) -> Picture:
-    """Folds the first `steps` steps of a trace (None: all). ValueError with one sentence if there is no such
+    """Folds the first `steps` steps of a trace (None: all). Refusal with one sentence if there is no such
     view, or it is not made for such traces.
     """
     built = build(view, Header.of(trace))
@@ -70,7 +70,7 @@ def figure(trace: Trace, view: str | None = None, step: int | None = None, look:
     """A view of the trace after `step` steps (None: all) as a Plotly figure.
 
     view: a name such as "beam_tree"; the first view of the trace's strategy if it is left out. look: "light"
-    or "dark". Raises ValueError with one sentence for an unknown view or look, or a step that is not there.
+    or "dark". Raises Refusal with one sentence for an unknown view or look, or a step that is not there.
     """
     if step is not None and not 0 <= step <= len(trace.steps):
         raise Refusal(f"The trace has {len(trace.steps)} steps; choose one of 0 to {len(trace.steps)}.")

@@ -46,10 +46,10 @@ class Theme:
 
 @functools.cache
 def theme(name: str) -> Theme:
-    """The theme "light" or "dark". ValueError with one sentence for another name."""
+    """The theme "light" or "dark". Refusal with one sentence for another name."""
     if name not in THEMES:
         raise Refusal(f"There is no theme {name!r}; choose one of {', '.join(THEMES)}.")
-    palette = json.loads(PALETTE.read_text())
+    palette = json.loads(PALETTE.read_text("utf-8"))
     state = {
         one: {
             **known[name],

@@ -36,7 +36,7 @@ KINDS: dict[str, Callable[[Trace, int | None], nx.DiGraph]] = {
 def graph(trace: Trace, kind: str = "tokens", steps: int | None = None) -> nx.DiGraph:
     """The first `steps` steps of a trace (None: all) as a graph of one of `KINDS`.
 
-    Raises ValueError with one sentence if there is no such kind, or nothing of it in this trace.
+    Raises Refusal with one sentence if there is no such kind, or nothing of it in this trace.
     """
     if kind not in KINDS:
         raise Refusal(f"There is no graph of kind {kind!r}; choose one of {', '.join(KINDS)}.")

@@ -46,7 +46,7 @@ FORMATS: dict[str, Callable[[nx.DiGraph], str]] = {
 
 
 def save(graph: nx.DiGraph, path: str | Path) -> None:
-    """Writes a graph in the format of the file name's extension. Raises ValueError with one sentence for
+    """Writes a graph in the format of the file name's extension. Raises Refusal with one sentence for
     others.
     """
     path = Path(path)

@@ -25,7 +25,7 @@ def routes(
     A node has `kind` ("state", "attention", "mlp"), `layer` (0: the embeddings), `position`, `text` (the
     token there) and `says` (what it would predict, with ▲ and ▼ where a token rose or fell since the state
     below). An edge has `kind` ("attention", "residual", "mlp"), `weight`, and of attention its `heads`. The
-    residual edge of a position and its attention to itself join the same two nodes. ValueError with one
+    residual edge of a position and its attention to itself join the same two nodes. Refusal with one
     sentence if there is no such position.
     """
     count = len(frame.tokens)

@@ -34,7 +34,7 @@ class Target:
 
     @classmethod
     def of(cls, model: torch.nn.Module) -> "Target":
-        """The shared parts of a causal LM. Raises ValueError with one sentence if it is not built like
+        """The shared parts of a causal LM. Raises Refusal with one sentence if it is not built like
         Llama.
         """
         config = model.config.get_text_config()

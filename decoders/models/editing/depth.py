@@ -26,13 +26,13 @@ LAST = (
 
 
 def check(blocks: Blocks, total: int) -> None:
-    """Raises ValueError with one sentence if a block's layer does not exist."""
+    """Raises Refusal with one sentence if a block's layer does not exist."""
     if (beyond := max(blocks.attention | blocks.mlp, default=-1)) >= total:
         raise Refusal(f"There is no layer {beyond + 1} to drop; the model has {total}.")
 
 
 def modules_of(model: nn.Module) -> Modules:
-    """The attentions and MLPs of a model. Raises ValueError with one sentence if they do not have the usual
+    """The attentions and MLPs of a model. Raises Refusal with one sentence if they do not have the usual
     names.
     """
     try:
@@ -94,7 +94,7 @@ def without(model: nn.Module, blocks: Blocks) -> nn.Module:
 
 
 def silence(block: nn.Module) -> None:
-    """Makes a block's output zero. Raises ValueError with one sentence if its last matrix has an unknown
+    """Makes a block's output zero. Raises Refusal with one sentence if its last matrix has an unknown
     name.
     """
     last = next((getattr(block, name) for name in LAST if hasattr(block, name)), None)

@@ -89,7 +89,7 @@ def evolve(
        scored in stage 1, and the best of these is the next parent, so it is never worse than the last one on
        the same data.
 
-    Raises ValueError with one sentence if this many blocks cannot be dropped.
+    Raises Refusal with one sentence if this many blocks cannot be dropped.
     """
     if not 0 <= drops < layers:
         raise Refusal(f"Of {layers} layers 0 to {layers - 1} can be dropped, not {drops}.")

@@ -22,7 +22,7 @@ def change(module: Module) -> dict[str, torch.Tensor]:
 
 
 def added(modules: Sequence[Module], weights: Sequence[float]) -> Module:
-    """The sum of modules: A = sum w_i A_i and B = sum w_i B_i, with weights that sum to 1. Raises ValueError
+    """The sum of modules: A = sum w_i A_i and B = sum w_i B_i, with weights that sum to 1. Raises Refusal
     with one sentence if they do not, or if the modules' shapes differ.
     """
     if abs(sum(weights) - 1) > CLOSE:
@@ -73,7 +73,7 @@ def analogy(c: Module, a: Module, b: Module, weight: float = 0.5) -> Module:
 def combined(terms: Sequence[tuple[float, Adapter]]) -> Adapter:
     """The weighted sum of adapters. A single one is scaled. Of several, the absolute weights must sum to 1,
     and those with negative weights are negated; rows of tokens that several adapters add are averaged too.
-    Raises ValueError with one sentence if their bases differ or they cannot be added.
+    Raises Refusal with one sentence if their bases differ or they cannot be added.
     """
     adapters = [adapter for _, adapter in terms]
     if len({adapter.base for adapter in adapters}) > 1:

@@ -27,7 +27,7 @@ def lowest(scores: torch.Tensor, share: float) -> torch.Tensor:
 
 
 def outside(scores: torch.Tensor, n: int, m: int) -> torch.Tensor:
-    """True for all but the n highest of every m scores along the last axis. Raises ValueError with one
+    """True for all but the n highest of every m scores along the last axis. Raises Refusal with one
     sentence if m does not divide its length.
     """
     if scores.shape[-1] % m:
@@ -65,7 +65,7 @@ def low_rank(weight: torch.Tensor, share: float) -> torch.Tensor:
 
 
 def linear_layers(model: nn.Module) -> dict[str, nn.Linear]:
-    """Name -> linear layer inside a model's blocks, without embeddings and head. Raises ValueError with one
+    """Name -> linear layer inside a model's blocks, without embeddings and head. Raises Refusal with one
     sentence if there are none.
     """
     head = model.get_output_embeddings()

@@ -98,7 +98,7 @@ def renamed(tensors: Tensors) -> Tensors:
 
 
 def layer_form(name: str, config: dict, tensors: Tensors) -> LayerForm:
-    """The form of a published layer's attention. Raises ValueError with one sentence if it is not
+    """The form of a published layer's attention. Raises Refusal with one sentence if it is not
     supported.
     """
     if config.get("hidden_act", "silu") != "silu":
@@ -204,7 +204,7 @@ def only_known(known: dict[str, str], module: torch.nn.Module) -> dict[str, str]
 
 
 def read_eagle(name: str, config: dict, tensors: Tensors, target: Target) -> Eagle:
-    """Reads EAGLE 1 and 2. Raises ValueError with one sentence if it does not fit the target."""
+    """Reads EAGLE 1 and 2. Raises Refusal with one sentence if it does not fit the target."""
     config, tensors = flat(config), renamed(tensors)
     same(name, "hidden size", config["hidden_size"], target.width, "the target")
     only(name, config, USED)
@@ -234,7 +234,7 @@ def read_eagle(name: str, config: dict, tensors: Tensors, target: Target) -> Eag
 
 
 def read_eagle3(name: str, config: dict, tensors: Tensors, target: Target) -> Eagle3:
-    """Reads EAGLE-3, the authors' or speculators' form. Raises ValueError with one sentence if it does not
+    """Reads EAGLE-3, the authors' or speculators' form. Raises Refusal with one sentence if it does not
     fit.
     """
     config, tensors = flat(config), renamed(tensors)

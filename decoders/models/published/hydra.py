@@ -37,7 +37,7 @@ UNGROUNDED = "The heads {!r} read no drafted tokens (grounded_heads is off), and
 
 
 def read_hydra(name: str, config: dict, tensors: Tensors, target: Target) -> HydraBlocks:
-    """Reads the heads. Raises ValueError with one sentence if they do not fit the target."""
+    """Reads the heads. Raises Refusal with one sentence if they do not fit the target."""
     only(name, config, USED)
     if (arch := config.get("hydra_head_arch", "mlp")) not in ARCHITECTURES:
         raise Refusal(f"The heads {name!r} have the hydra_head_arch {arch!r}, which is not known here.")

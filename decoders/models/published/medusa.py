@@ -36,7 +36,7 @@ USED = {
 
 
 def read_medusa(name: str, config: dict, tensors: Tensors, target: Target) -> MedusaBlocks:
-    """Reads the heads. Raises ValueError with one sentence if they do not fit the target."""
+    """Reads the heads. Raises Refusal with one sentence if they do not fit the target."""
     only(name, config, USED)
     same(name, "hidden size", config.get("hidden_size", target.width), target.width, "the target")
     same(name, "vocabulary", config.get("vocab_size", len(target.head)), len(target.head), "the target")

@@ -26,7 +26,7 @@ USED = {
 
 
 def read_mlp_speculator(name: str, config: dict, tensors: Tensors, target: Target) -> MlpSpeculator:
-    """Reads the speculator. Raises ValueError with one sentence if it does not fit the target."""
+    """Reads the speculator. Raises Refusal with one sentence if it does not fit the target."""
     plain = {key.removeprefix("speculator."): value for key, value in tensors.items()}
     only(name, config, USED)
     depth = config["n_predict"]
@@ -59,7 +59,7 @@ def read_mlp_speculator(name: str, config: dict, tensors: Tensors, target: Targe
 
 
 def drop_copies(name: str, tensors: Tensors, depth: int) -> None:
-    """Removes copies of tied weights. Raises ValueError with one sentence if a copy differs."""
+    """Removes copies of tied weights. Raises Refusal with one sentence if a copy differs."""
     for part, kinds in PARTS.items():
         kept = 1 if part == "proj" else 0
         for at in range(kept + 1, depth):

@@ -90,7 +90,7 @@ def has_multi_token(folder: Path, model: torch.nn.Module) -> bool:
 
 
 def read_multi_token(name: str, folder: Path, target: Target) -> MultiToken:
-    """Reads the layer in a target's folder. Raises ValueError with one sentence if it does not fit the
+    """Reads the layer in a target's folder. Raises Refusal with one sentence if it does not fit the
     target.
     """
     family = family_of(tensor_names(folder), target.layers)

@@ -57,7 +57,7 @@ UNKNOWN = (
 
 
 def find_format(folder: Path) -> str | None:
-    """The format of published heads in a folder, a key of READERS; None if there are none. Raises ValueError
+    """The format of published heads in a folder, a key of READERS; None if there are none. Raises Refusal
     with one sentence if they cannot be read.
     """
     config = present(read_json(folder / "config.json"))
@@ -107,7 +107,7 @@ def by_names(names: Iterable[str]) -> str | None:
 
 def read_heads(name: str, folder: Path, target: Target) -> dict[str, DraftModule]:
     """Name -> head of a folder, under the names that strategies use, in evaluation mode, in the target's
-    dtype and on its device. Raises ValueError with one sentence if they do not fit the target.
+    dtype and on its device. Raises Refusal with one sentence if they do not fit the target.
     """
     kind = find_format(folder)
     if kind is None:

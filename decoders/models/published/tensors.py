@@ -50,7 +50,7 @@ def pickles(folder: Path) -> list[Path]:
 
 def convert(folder: Path) -> list[Path]:
     """Writes the tensors of each pickle in a folder as safetensors beside it, with `torch.load` restricted to
-    plain tensors; returns the new files. Raises ValueError with one sentence if a pickle holds anything else.
+    plain tensors; returns the new files. Raises Refusal with one sentence if a pickle holds anything else.
     """
     made = []
     for path in pickles(folder):
@@ -69,7 +69,7 @@ def convert(folder: Path) -> list[Path]:
 
 
 def fill(name: str, module: torch.nn.Module, tensors: Tensors, places: Mapping[str, str]) -> None:
-    """Loads tensors into a module. places: name in the file -> name in the module. Raises ValueError with one
+    """Loads tensors into a module. places: name in the file -> name in the module. Raises Refusal with one
     sentence about a missing tensor, an unexpected one, or a wrong shape.
     """
     state, given = module.state_dict(), {}
@@ -91,7 +91,7 @@ def fill(name: str, module: torch.nn.Module, tensors: Tensors, places: Mapping[s
 
 
 def same(name: str, what: str, theirs: int, ours: int, target: str) -> None:
-    """Raises ValueError with one sentence unless two sizes are equal."""
+    """Raises Refusal with one sentence unless two sizes are equal."""
     if theirs != ours:
         raise Refusal(
             f"The heads {name!r} are for another target: their {what} is {theirs:,}, that of {target} is "

@@ -75,7 +75,7 @@ def phrases_of(
     typed: str, cut: Cut | None, vocabulary: int, eos: frozenset[int] = frozenset()
 ) -> list[tuple]:
     """The token sequences of the phrases typed by a person, [] for none. A word is read as if a space stood
-    before it, text in double quotes literally, and `#5` is a token id. Raises ValueError with one sentence.
+    before it, text in double quotes literally, and `#5` is a token id. Raises Refusal with one sentence.
     """
     if not typed.strip():
         return []

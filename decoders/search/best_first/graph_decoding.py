@@ -33,7 +33,7 @@ GRAPH = {
 def outputs_of(typed: str, cut: Cut | None, vocabulary: int) -> list[tuple[int, ...]]:
     """The token sequences of outputs, given on lines of their own or separated by |, without duplicates. A
     text is read as if a space stood before it, text in double quotes literally, and `#5` is a token id.
-    Raises ValueError with one sentence.
+    Raises Refusal with one sentence.
     """
     pieces = [piece.strip() for line in typed.splitlines() for piece in line.split("|")]
     pieces = [piece for piece in pieces if piece]

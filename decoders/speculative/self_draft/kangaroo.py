@@ -89,7 +89,7 @@ def chain(parameters: dict) -> Drafter:
 
 
 def adapter_of(parameters: dict, target) -> Kangaroo:
-    """The adapter that drafts for a target. Raises ValueError with one sentence if the parameters ask for a
+    """The adapter that drafts for a target. Raises Refusal with one sentence if the parameters ask for a
     shipped one and there is none.
     """
     wanted = parameters["adapter"]

@@ -54,7 +54,7 @@ class Doubled:
 
 
 def adapters_of(parameters: dict, target) -> M2R2:
-    """The adapters that draft for a target. Raises ValueError with one sentence if the parameters ask for
+    """The adapters that draft for a target. Raises Refusal with one sentence if the parameters ask for
     shipped ones and there are none.
     """
     wanted = parameters["adapters"]

@@ -46,7 +46,7 @@ def placed_keys(
     states: torch.Tensor, books: int, keys: int, passes: int, draw: torch.Generator
 ) -> torch.Tensor:
     """Keys [C, K, d / C]: they start as states of the data [N, d] and move to the mean of the states nearest
-    to them, by moving averages over `passes` through the data in batches. Raises ValueError with one sentence
+    to them, by moving averages over `passes` through the data in batches. Raises Refusal with one sentence
     if there are fewer states than keys, or if the states cannot be cut.
     """
     if len(states) < keys or states.shape[-1] % books:

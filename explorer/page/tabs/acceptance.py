@@ -206,7 +206,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
 
 
 def settings_of(tokens: float | None, drafted: float | None, temperature: float | None) -> Any:
-    """The settings with which every prompt is decoded. ValueError with one sentence if out of range."""
+    """The settings with which every prompt is decoded. Refusal with one sentence if out of range."""
     from explorer.acceptance.measuring import Settings
 
     if tokens is None or drafted is None or temperature is None:
@@ -220,7 +220,7 @@ def begin(
     runs: Runs, loader: Loader, value: str, text: str | None, names: list[str], how: Any
 ) -> tuple[Iterator, int, str]:
     """Prepares the requested report: returns an iterator that measures it piece by piece, the number of texts
-    that it decodes, and its target's name. Raises ValueError with one sentence if it is impossible.
+    that it decodes, and its target's name. Raises Refusal with one sentence if it is impossible.
     """
     from explorer.acceptance.drafters import drafter
     from explorer.acceptance.measuring import in_pieces, parts_of
@@ -253,7 +253,7 @@ def advance(pieces: Iterator) -> int | dict:
 
 
 def file_text(name: str, data: bytes) -> str:
-    """A file of prompts as text for the field. Raises ValueError with one sentence."""
+    """A file of prompts as text for the field. Raises Refusal with one sentence."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -83,7 +83,7 @@ def functions(runs: Runs, loader: Loader) -> list:
 
 def depths(runs: Runs, loader: Loader, run: Run, trace: Trace) -> dict[int, list[int]]:
     """The decision depth of each output token that is the target's own first choice: the layer from which on
-    the logit lens always shows it. One lens forward over the whole text. ValueError with one sentence.
+    the logit lens always shows it. One lens forward over the whole text. Refusal with one sentence.
     """
     target = check_models_of_trace(trace, loader.find(run.models).wait())["target"]
     nodes = [n for step in list(trace.steps) for commit in step.of(Commit) for n in commit.nodes]
@@ -212,7 +212,7 @@ def lane_of(seen: Screen, wanted: int | None) -> Lane:
 
 def subject_of(runs: Runs, seen: Screen, asked: str, wanted: int | None) -> Subject:
     """The text before the token for which the inspector asked, otherwise the text of a lane up to the step on
-    screen. ValueError with one sentence if there is none.
+    screen. Refusal with one sentence if there is none.
     """
     if asked:
         of = read(OfToken, parsed(asked.encode(errors="replace")))
@@ -238,7 +238,7 @@ def best_so_far(trace: Trace, steps: list[Step]) -> list[int]:
 
 
 def before_token(trace: Trace, node: int) -> tuple[list[int], str]:
-    """The tokens before a node of a trace, and the node's own text. ValueError with one sentence if there are
+    """The tokens before a node of a trace, and the node's own text. Refusal with one sentence if there are
     none.
     """
     nodes, trunk = trace.nodes(), len(trace.prompt)
@@ -267,7 +267,7 @@ class Frames:
         options: dict[str, Any],
         source: str,
     ) -> LensFrame:
-        """The frame of a lens for a text, computed or cached. ValueError with one sentence."""
+        """The frame of a lens for a text, computed or cached. Refusal with one sentence."""
         trace = subject.lane.record.trace
         target = check_models_of_trace(trace, loader.find(seen.run.models).wait())["target"]
         tokens = subject.tokens

@@ -113,7 +113,7 @@ def begin(
     length: int | None,
     broken: bool,
 ) -> Any:
-    """Creates the requested test, not yet started. ValueError with one sentence if it is impossible."""
+    """Creates the requested test, not yet started. Refusal with one sentence if it is impossible."""
     if one is None:
         raise Refusal(NO_LANE)
     if samples is None or length is None:

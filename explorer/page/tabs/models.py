@@ -170,7 +170,7 @@ def drafts(names: str | None) -> tuple[str, str]:
 def choice_of(
     target: str | None, draft: str | None, second: str | None, dtype: str | None, device: str | None
 ) -> Choice:
-    """The choice that the fields contain. Raises ValueError with one sentence if it is invalid."""
+    """The choice that the fields contain. Raises Refusal with one sentence if it is invalid."""
     several = [name.strip() for name in (draft, second) if name and name.strip() not in ("", NONE)]
     given = {"draft": ", ".join(several) or None, "dtype": dtype, "device": device}
     return check_models({"target": (target or "").strip(), **given})

@@ -94,7 +94,7 @@ def component(tab: str) -> gr.HTML:
 def screen(runs: Runs, value: str) -> Screen | None:
     """Parses the component's value; None while it is empty.
 
-    Raises ValueError with one sentence if it is malformed, or if the run is gone or of another session.
+    Raises Refusal with one sentence if it is malformed, or if the run is gone or of another session.
     """
     if not value:
         return None

@@ -119,7 +119,7 @@ def number(group: str, name: str, value: float) -> gr.Number:
 
 
 def parse_fields(given: list[float | None], apart: bool) -> tuple[Device, Size, Size]:
-    """Makes device, target and draft from the values of the fields, in order. ValueError with one sentence.
+    """Makes device, target and draft from the values of the fields, in order. Refusal with one sentence.
 
     An empty field becomes NaN, which `checked` rejects.
     """

@@ -229,7 +229,7 @@ def save_on_click(
 
 
 def save_request(runs: Runs, form: str, click: str) -> tuple[Run, Save]:
-    """The run and the request that a click asks for. Raises ValueError with one sentence."""
+    """The run and the request that a click asks for. Raises Refusal with one sentence."""
     asked = read(Click, parsed(click.encode(errors="replace")))
     lane, view = asked.chosen.lane, asked.chosen.view
     if not runs.belongs(asked.run, asked.session):

@@ -130,7 +130,7 @@ def call(source: str, name: str, calls: list[tuple]) -> Ran:
     """Runs `source`, and then the function `name` that it defines with each of `calls`, whose arguments are
     numbers, texts, and lists of these.
 
-    Takes at most about two seconds. Raises ValueError with one sentence on a system that cannot confine it.
+    Takes at most about two seconds. Raises Refusal with one sentence on a system that cannot confine it.
     """
     if not protection().runs:
         raise Refusal(protection().sentence)

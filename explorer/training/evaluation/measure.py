@@ -97,7 +97,7 @@ MEASURES = {
 
 def main(args: Namespace) -> None:
     """Measures the models `args.names`, or all shipped ones; then writes every shipped model's card. Raises
-    ValueError with one sentence if one is not shipped.
+    Refusal with one sentence if one is not shipped.
     """
     shipped = [name for name in MEASURES if (loop.MODELS / name / "facts.json").exists()]
     unknown = [name for name in args.names if name not in shipped]

@@ -59,7 +59,7 @@ def measure(folder: Path, corpus: Path, tasks: Iterable[str] | None = None) -> N
         for name, temperature in TEMPERATURES.items():
             row[name], row[f"{name} tokens"] = acceptance(pair, asked, temperature)
         print(f"{group:16}", "  ".join(f"{k} {v:.3f}" for k, v in row.items()), flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
-    facts = json.loads((folder / "facts.json").read_text())
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
     facts["greedy_acceptance"] = round(result["stories"]["greedy"], 4)
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")

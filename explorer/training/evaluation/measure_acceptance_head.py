@@ -47,4 +47,4 @@ def measure(folder: Path, corpus: Path) -> None:
                 "calibration error": calibration_error(pairs, BINS),
             }
             print(f"{name}, {predictor}", row, flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")

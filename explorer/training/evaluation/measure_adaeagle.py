@@ -47,4 +47,4 @@ def measure(folder: Path, corpus: Path) -> None:
         for way, (strategy, settings) in ways.items():
             result[f"{kind}, {way}"] = paid(target, strategy, settings, asked)
             print(f"{kind}, {way}", result[f"{kind}, {way}"], flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")

@@ -71,8 +71,8 @@ def measure(folder: Path, corpus: Path) -> None:
     for variant in VARIANTS:
         result[variant] = written(model, "transfer_q", {**SHAPE, "variant": variant}, begun)
     rows = {name: compared(rewards, result[BASE]) for name, rewards in result.items()}
-    (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n")
-    facts = json.loads((folder / "facts.json").read_text())
+    (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
     shape = "{candidates} candidates, guidance {guidance:g} and {rollout_tokens} tokens ahead".format(**SHAPE)
     facts["compared"] = {"prompts": len(begun), "tokens": NEW_TOKENS, "shape": shape}
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")

@@ -100,7 +100,9 @@ def measure(folder: Path, corpus: Path) -> None:
     """Writes temperatures.json and accuracies.json beside the heads, and `best_fixed` to their facts."""
     model = load(str(folder.parent / TARGET))
     model.autodeco = load_heads(str(folder), model)["autodeco"]
-    (folder / FILE).write_text(json.dumps(on_text(model, model.autodeco, corpus), indent=1) + "\n")
+    (folder / FILE).write_text(
+        json.dumps(on_text(model, model.autodeco, corpus), indent=1) + "\n", encoding="utf-8"
+    )
     on_problems(folder, model)
 
 
@@ -116,7 +118,7 @@ def on_problems(folder: Path, model: LoadedModel) -> None:
     }
     means = zip(*(row.values() for row in rows.values()), strict=True)
     rows["mean"] = dict(zip(rows[ASKED[0]], (sum(column) / len(column) for column in means), strict=True))
-    (folder / SOLVED).write_text(json.dumps(rows, indent=1) + "\n")
-    facts = json.loads((folder / "facts.json").read_text())
+    (folder / SOLVED).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
     facts["best_fixed"] = {**pairs[best], "settings": len(pairs)}
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")

@@ -44,7 +44,7 @@ def measure(folder: Path, strategy: str) -> None:
             forwards = sum(len(step.of(Forward)) for t in traces for step in t.steps)
             pace.setdefault(column, []).append(sum(len(t.output()) for t in traces) / forwards)
         print(f"{name:12}", result[name], flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
-    facts = json.loads((folder / "facts.json").read_text())
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
     facts["tokens_per_forward"] = {column: round(sum(x) / len(x), 2) for column, x in pace.items()}
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")

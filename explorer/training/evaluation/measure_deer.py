@@ -45,4 +45,4 @@ def measure(folder: Path, corpus: Path) -> None:
     stories = groups.pop("stories")[:STORIES]
     tasks = [prompt for group in groups.values() for prompt in group[:PROBLEMS]]
     result = lengths(target, {"stories": stories, "tasks": tasks})
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")

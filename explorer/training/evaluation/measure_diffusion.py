@@ -71,4 +71,4 @@ def measure(folder: Path) -> None:
         texts = {n: unmasked(model, tokenizer, [p.prompt for p in asked], n) for n in TOKENS_A_STEP}
         result[name] = {f"{n} per step": accuracy(asked, answers) for n, answers in texts.items()}
         print(f"{name:12}", result[name], flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")

@@ -62,7 +62,7 @@ def measured(
 
 def measure_exits(folder: Path, corpus: Path) -> None:
     """Writes acceptance.json beside the weights of a target with early exits: see `measured`."""
-    exits = tuple(json.loads((folder / "facts.json").read_text())["exits"])
+    exits = tuple(json.loads((folder / "facts.json").read_text("utf-8"))["exits"])
     target = load(str(folder))
     keep(folder, measured(target, {}, prompts(corpus, target), exits, NEW_TOKENS))
 
@@ -77,7 +77,7 @@ def measure_heads(folder: Path, corpus: Path) -> None:
 def keep(folder: Path, result: dict[str, dict[str, dict]]) -> None:
     """Writes the numbers, each to four digits, and prints the first of them."""
     rounded = json.loads(json.dumps(result), parse_float=lambda digits: round(float(digits), 4))
-    (folder / FILE).write_text(json.dumps(rounded) + "\n")
+    (folder / FILE).write_text(json.dumps(rounded) + "\n", "utf-8")
     for group, drafters in result.items():
         for name, numbers in drafters.items():
             first = "  ".join(f"{ranks[0]:.3f}" for ranks in numbers["accuracy"])

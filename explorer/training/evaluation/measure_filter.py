@@ -61,6 +61,6 @@ def measure(folder: Path) -> None:
             "same text": same / len(traces),
         }
         print(f"{name:16}", result[name], flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
-    facts = json.loads((folder / "facts.json").read_text()) | {"canvas": NEW_TOKENS}
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    facts = json.loads((folder / "facts.json").read_text("utf-8")) | {"canvas": NEW_TOKENS}
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")

@@ -73,4 +73,4 @@ def measure(folder: Path) -> None:
     tasks = [make_task(rng) for _ in range(PROGRAMS)]
     rows = {name: row(model, tasks, t) for name, t in (("greedy", 0.0), ("temperature 1", 1.0))}
     print(rows, flush=True)
-    (folder / FLAWS).write_text(json.dumps(rows, indent=1) + "\n")
+    (folder / FLAWS).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")

@@ -56,5 +56,5 @@ def measure(folder: Path, corpus: Path) -> None:
             wrong = [word_error_rate(a, p.answer) for a, p in zip(answers, asked, strict=True)]
             rates[name][way] = round(sum(wrong) / len(wrong), 4)
         print(name, solved[name], rates[name], flush=True)
-    (folder / FILE).write_text(json.dumps(solved, indent=1) + "\n")
-    (folder / "word_error_rates.json").write_text(json.dumps(rates, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(solved, indent=1) + "\n", "utf-8")
+    (folder / "word_error_rates.json").write_text(json.dumps(rates, indent=1) + "\n", "utf-8")

@@ -83,9 +83,9 @@ def measure(folder: Path, corpus: Path) -> None:
     topic-plans) beside the adapter.
     """
     model, stories = load(str(folder)), read_stories(corpus)[1]
-    (folder / INFILL).write_text(json.dumps(infilled(model, stories), indent=1) + "\n")
+    (folder / INFILL).write_text(json.dumps(infilled(model, stories), indent=1) + "\n", "utf-8")
     chosen = [story for story in stories if 4 < len(sentences(story)) < 16][:STORIES]
-    (folder / PLANS).write_text(json.dumps(steered(model, begun(chosen)), indent=1) + "\n")
+    (folder / PLANS).write_text(json.dumps(steered(model, begun(chosen)), indent=1) + "\n", "utf-8")
 
 
 def steered(model: LoadedModel, chosen: list[Text]) -> dict[str, dict]:

@@ -70,7 +70,7 @@ def measure(folder: Path) -> None:
         print(f"{task:16}", result[task], flush=True)
     everything = [problem for asked in sets.values() for problem in asked]
     random.Random(0).shuffle(everything)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
-    facts = json.loads((folder / "facts.json").read_text())
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
     facts |= {"auc": {"right": area(pair, everything)}, "tokens_per_forward_by_delta": pace}
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")

@@ -73,4 +73,4 @@ def measure(folder: Path, corpus: Path) -> None:
         columns = {"kept": [float((ways[at][1] != 0).float().mean()) for at in own]}
         columns |= {text: [kls[text][at] for at in own] for text in held}
         rows[name] = {column: round(fmean(values), 5) for column, values in columns.items()}
-    (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")

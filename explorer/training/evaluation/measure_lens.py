@@ -32,4 +32,4 @@ def measure(folder: Path, corpus: Path) -> None:
     kls = {name: by_level(lens, target.model, held) for name, lens in lenses.items()}
     levels = level_names(len(kls["tuned"]))
     rows = {level: {name: round(kls[name][at], 4) for name in kls} for at, level in enumerate(levels[:-1])}
-    (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")

@@ -53,4 +53,4 @@ def measure(folder: Path) -> None:
         for way, (strategy, settings) in WAYS.items():
             result[f"{kind}, {way}"] = wasted(pair, strategy, settings, asked)
             print(f"{kind}, {way}", result[f"{kind}, {way}"], flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")

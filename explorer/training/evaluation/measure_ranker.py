@@ -82,7 +82,7 @@ def measure(folder: Path, corpus: Path) -> None:
     }
     rows = {rival: {by: shares[rival] for by, shares in result.items()} for rival in (IN_BOOK, DRAWN)}
     print(rows, flush=True)
-    (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n")
-    facts = json.loads((folder / "facts.json").read_text())
+    (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
     facts["ranked"] = len(prefixes)
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")

@@ -91,7 +91,7 @@ def measure(folder: Path) -> None:
     target = load(str(folder.parent / read_config(folder.name, folder)["target"]))
     result, areas = measured(target, load_heads(str(folder), target)["reward"], PROBLEMS, SAMPLES)
     print("area under the ROC curve:", areas)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
-    facts = json.loads((folder / "facts.json").read_text())
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
     facts |= {"auc": areas, "samples": SAMPLES}
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")

@@ -57,4 +57,4 @@ def measure(folder: Path) -> None:
         rows = [row(one, run(target, one, seed, parameters)) for seed, one in enumerate(records)]
         result[way] = {name: sum(each[name] for each in rows) / len(rows) for name in rows[0]}
         print(way, result[way], flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")

@@ -29,9 +29,9 @@ def measure(folder: Path) -> None:
     gap, error = paired([a - b for a, b in zip(kept, others, strict=True)])
     result = {"its plan": fmean(kept), "another plan": fmean(others), "ahead": gap, "2 s.e.": 2 * error}
     print(result, flush=True)
-    (folder / ADHERENCE).write_text(json.dumps({"F1": result}, indent=1) + "\n")
+    (folder / ADHERENCE).write_text(json.dumps({"F1": result}, indent=1) + "\n", "utf-8")
     plans = steered(model, [Text(sheet.prompt, sheet.summary) for sheet in asked[:STEERED]])
-    (folder / PLANS).write_text(json.dumps(plans, indent=1) + "\n")
+    (folder / PLANS).write_text(json.dumps(plans, indent=1) + "\n", "utf-8")
 
 
 def measure_planner(folder: Path) -> None:
@@ -49,4 +49,4 @@ def measure_planner(folder: Path) -> None:
             scores[name].append(figure)
     means = {name: fmean(figures) for name, figures in scores.items()}
     print(means, flush=True)
-    (folder / CLAUSES).write_text(json.dumps({"F1": means}, indent=1) + "\n")
+    (folder / CLAUSES).write_text(json.dumps({"F1": means}, indent=1) + "\n", "utf-8")

@@ -57,7 +57,7 @@ def measure(folder: Path) -> None:
         "temperature 1": {"right": right(written(model, "sample", {}))},
     }
     print(rows, flush=True)
-    (folder / RIGHT).write_text(json.dumps(rows, indent=1) + "\n")
+    (folder / RIGHT).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
 
 
 def row(traces: list[Trace], mark: int) -> dict[str, float]:
@@ -82,9 +82,9 @@ def last_of_rounds(trace: Trace) -> list[int]:
 
 def measure_heads(folder: Path) -> None:
     """Writes rounds.json beside the heads."""
-    model = load(str(folder.parent / json.loads((folder / "config.json").read_text())["target"]))
+    model = load(str(folder.parent / json.loads((folder / "config.json").read_text("utf-8"))["target"]))
     add_heads({"target": model}, [str(folder)])
     mark = model.tokenizer.convert_tokens_to_ids(FRAGMENT)
     rows = {name: row(written(model, "fragments", settings), mark) for name, settings in WAYS.items()}
     print(rows, flush=True)
-    (folder / ROUNDS).write_text(json.dumps(rows, indent=1) + "\n")
+    (folder / ROUNDS).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")

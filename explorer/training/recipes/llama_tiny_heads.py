@@ -42,7 +42,7 @@ def rows_after(
 
 
 def check_tokenizer(texts: Texts, source: Path) -> None:
-    """Raises ValueError with one sentence unless the texts use the target's tokenizer."""
+    """Raises Refusal with one sentence unless the texts use the target's tokenizer."""
     if texts.tokenizer.get_vocab() != PreTrainedTokenizerFast.from_pretrained(source).get_vocab():
         raise Refusal(
             f"The tokenizer of the work folder is not that of {TARGET}; put the target's tokenizer files in "
@@ -73,7 +73,7 @@ def write_training(
         "parameters_of": parts,
         "held_out_losses": {name: round(loss, 4) for name, loss in zip(modules, losses, strict=True)},
     }
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
 
 
 def train(

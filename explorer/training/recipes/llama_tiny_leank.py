@@ -80,7 +80,7 @@ def ship(mask: KeyMask, alphas: torch.Tensor, curve: loop.Curve, tokenizer) -> N
         "empty_heads": int((~kept.any(-1)).sum()),
         "note": NOTE.format(first=FIRST, answer=ANSWER, penalty=PENALTY, **mask.settings),
     }
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
     check.write(folder)
 
 

@@ -208,4 +208,4 @@ def measure(folder: Path, corpus: Path) -> None:
         for name, asked in held_out(unread)
     }
     print(result, flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")

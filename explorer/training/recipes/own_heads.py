@@ -52,7 +52,7 @@ class OwnTexts:
 
 def read_texts(path: Path) -> list[str]:
     """The texts of a file, or of all .txt files of a folder: each file is one text, or several with
-    <|endoftext|> between them. Raises ValueError with one sentence.
+    <|endoftext|> between them. Raises Refusal with one sentence.
     """
     paths = sorted(path.glob("**/*.txt")) if path.is_dir() else [path]
     if not path.exists() or not paths:
@@ -65,7 +65,7 @@ def read_texts(path: Path) -> list[str]:
 
 
 def rows_of_texts(texts: list[str], tokenizer: PreTrainedTokenizerBase, row: int) -> OwnTexts:
-    """The concatenated texts, with an end of text after each, cut into rows. Raises ValueError with one
+    """The concatenated texts, with an end of text after each, cut into rows. Raises Refusal with one
     sentence if there are fewer than two.
     """
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
@@ -87,7 +87,7 @@ def drawn(rows: torch.Tensor, seen: int, count: int) -> torch.Tensor:
 
 def loaded(name: str) -> LoadedModel:
     """A model in float32 with frozen weights, which samples from its own distribution regardless of its
-    folder's generation config. Raises ValueError with one sentence if no head can read it.
+    folder's generation config. Raises Refusal with one sentence if no head can read it.
     """
     model = load(name, loop.device(), "float32")
     Target.of(model.model)
@@ -185,7 +185,7 @@ def keep(
 
 def main(args: Namespace) -> None:
     """Trains the head `args.recipe` on the models `args.model` and `args.draft` and writes it to `args.out`.
-    Raises ValueError with one sentence.
+    Raises Refusal with one sentence.
     """
     made, needs = globals()[args.recipe], OWN_HEADS[args.recipe]
     models = [loaded(args.model)]

@@ -143,5 +143,5 @@ def main(args: Namespace) -> None:
     }
     losses = measured(model, some)
     folder = ship(model, tokenizer, NAME, curve, facts)
-    (folder / "neighbours.json").write_text(json.dumps(losses, indent=1) + "\n")
+    (folder / "neighbours.json").write_text(json.dumps(losses, indent=1) + "\n", "utf-8")
     cards.write(folder)

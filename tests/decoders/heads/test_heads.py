@@ -268,8 +268,8 @@ def test_heads_fit_one_target_only(saved, tmp_path):
 
 
 def change(folder, **values):
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | values))
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | values), "utf-8")
 
 
 @pytest.mark.parametrize(
@@ -278,8 +278,8 @@ def change(folder, **values):
         (lambda f: change(f, tokenizer_sha256="0"), "another tokenizer"),
         (lambda f: change(f, target_weights_sha256="0"), "other weights"),
         (lambda f: change(f, version=2), "no draft heads of format decoding-explorer-heads 1"),
-        (lambda f: (f / "config.json").write_text("{"), "no draft heads of format"),
-        (lambda f: (f / "config.json").write_text("[]"), "no draft heads of format"),
+        (lambda f: (f / "config.json").write_text("{", "utf-8"), "no draft heads of format"),
+        (lambda f: (f / "config.json").write_text("[]", "utf-8"), "no draft heads of format"),
         (lambda f: change(f, modules=[]), "cannot be read"),
         (lambda f: change(f, modules={"medusa": "medusa"}), "cannot be read"),
         (lambda f: (f / "config.json").unlink(), "lack config.json"),

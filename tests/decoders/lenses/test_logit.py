@@ -15,7 +15,9 @@ from tests.helpers.served_here import ServedHere
 
 def test_every_file_that_declares_a_lens_is_named():
     files = Path(lens_files.__file__).parent.glob("*.py")
-    assert {file.stem for file in files if "\n@lens(" in file.read_text()} == set(NAMES) == set(lenses())
+    assert (
+        {file.stem for file in files if "\n@lens(" in file.read_text("utf-8")} == set(NAMES) == set(lenses())
+    )
 
 
 def test_divergences_are_what_their_names_say():

@@ -169,7 +169,7 @@ def test_alphas_are_for_their_model_alone(masked, tiny_model):
 def test_the_shipped_mask_is_better_than_others_of_its_size():
     """On held-out stories and problems when it was measured; against chance also on a text, now."""
     folder = SHIPPED / "llama-tiny-leank"
-    measured = json.loads((folder / "masks.json").read_text())
+    measured = json.loads((folder / "masks.json").read_text("utf-8"))
     learned = measured.pop("learned")
     for name in ("by size", "by size, as many per head", "at random, as many per head"):
         assert all(learned[text] < measured[name][text] for text in ("stories", "problems")), name

@@ -108,9 +108,11 @@ def is_tie(model, ours: list[int], theirs: list[int]) -> bool:
 @pytest.mark.parametrize("method", ["bitsandbytes", "torchao", "gptq", "nobody's"])
 def test_quantised_weights_without_their_package_are_a_sentence(method, tmp_path):
     name = tiny_models.save(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
+    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
     given = {"quant_method": method, "load_in_8bit": True, "bits": 4, "quant_type": {"default": {}}}
-    (tmp_path / "config.json").write_text(json.dumps(config | {"quantization_config": given}))
+    (tmp_path / "config.json").write_text(
+        json.dumps(config | {"quantization_config": given}), encoding="utf-8"
+    )
     size = (tmp_path / "model.safetensors").stat().st_size
     said = footprint(name, "auto", "cpu")
     assert (said.weights, said.copies) == (size, 1) and f"quantised with {method}" in said.sentence()

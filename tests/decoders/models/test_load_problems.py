@@ -16,7 +16,7 @@ from tests.helpers import tiny_models
 
 def change(path: Path, **keys) -> None:
     """Puts other values into a JSON file."""
-    path.write_text(json.dumps(json.loads(path.read_text()) | keys))
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | keys), "utf-8")
 
 
 def cut(path: Path, share: float) -> None:
@@ -27,7 +27,10 @@ def cut(path: Path, share: float) -> None:
 
 DAMAGE = {
     "config cut": (lambda f: cut(f / "config.json", 0.5), "the file config.json is not a JSON object"),
-    "config a list": (lambda f: (f / "config.json").write_text("[]"), "the file config.json is not a JSON"),
+    "config a list": (
+        lambda f: (f / "config.json").write_text("[]", "utf-8"),
+        "the file config.json is not a JSON",
+    ),
     "config not text": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe\x00"), "the file config.json"),
     "weights cut": (lambda f: cut(f / "model.safetensors", 0.5), "the file model.safetensors is damaged"),
     "weights empty": (lambda f: cut(f / "model.safetensors", 0), "the file model.safetensors is damaged"),
@@ -37,7 +40,7 @@ DAMAGE = {
     ),
     "tokenizer cut": (lambda f: cut(f / "tokenizer.json", 0.5), "the file tokenizer.json is not a JSON"),
     "tokenizer of nothing": (
-        lambda f: (f / "tokenizer.json").write_text('{"model": {"type": "BPE"}}'),
+        lambda f: (f / "tokenizer.json").write_text('{"model": {"type": "BPE"}}', "utf-8"),
         "the file tokenizer.json holds no tokenizer",
     ),
     "shapes": (
@@ -74,7 +77,7 @@ WORDS = {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["evil.Own", "e
 def test_the_code_of_a_folder_never_runs_and_nobody_is_asked(file, keys, tmp_path, monkeypatch):
     folder, marker = tmp_path / "own", tmp_path / "it ran"
     name, asked = tiny_models.save(folder), []
-    (folder / "evil.py").write_text(f"open({str(marker)!r}, 'w')\nclass Own: pass\n")
+    (folder / "evil.py").write_text(f"open({str(marker)!r}, 'w')\nclass Own: pass\n", "utf-8")
     change(folder / file, **keys)
     monkeypatch.setattr("builtins.input", lambda *words: asked.append(words) or "y")  # a terminal's answer
     monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path))

@@ -25,7 +25,7 @@ SMALL = dict(vocab_size=200, hidden_size=32, num_hidden_layers=2)
 def whole(name: str) -> bool:
     """Whether a shipped model has all of its weights in its own folder, and its class in transformers."""
     folder = catalog.SHIPPED / name
-    own = json.loads((folder / "config.json").read_text())["model_type"] in architectures()
+    own = json.loads((folder / "config.json").read_text("utf-8"))["model_type"] in architectures()
     return not own and not is_adapter(folder) and not is_change(folder)
 
 
@@ -56,7 +56,7 @@ def test_names_are_told_apart(tmp_path):
 
 
 def test_a_folder_with_pickled_weights_only_is_refused(tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}), "utf-8")
     torch.save({}, tmp_path / "pytorch_model.bin")
     with pytest.raises(ValueError, match="only safetensors"):
         loading.load(str(tmp_path))

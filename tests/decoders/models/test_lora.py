@@ -30,9 +30,11 @@ def changed(tmp_path):
     }
     save_file({lora.PREFIX + name: t for name, t in tensors.items()}, folder / lora.WEIGHTS)
     given = {"base_model_name_or_path": "base", "r": RANK, "lora_alpha": 6}
-    (folder / lora.CONFIG).write_text(json.dumps(given))
+    (folder / lora.CONFIG).write_text(json.dumps(given), "utf-8")
     first = base.model.config.vocab_size
-    (folder / lora.TOKENS).write_text(json.dumps({t: first + at for at, t in enumerate(TOKENS)}))
+    (folder / lora.TOKENS).write_text(
+        json.dumps({t: first + at for at, t in enumerate(TOKENS)}), encoding="utf-8"
+    )
     base.model.config.vocab_size += len(TOKENS)
     base.model.config.save_pretrained(folder)
     return folder, tensors

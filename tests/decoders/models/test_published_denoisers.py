@@ -49,7 +49,7 @@ def llada(tmp_path_factory):
         "auto_map": {"AutoConfig": "x.Y"},
     }
     (folder / "config.json").write_text(
-        json.dumps({k: v for k, v in (fields | size | more).items() if v is not None})
+        json.dumps({k: v for k, v in (fields | size | more).items() if v is not None}), encoding="utf-8"
     )
     weights = {renamed(k): v.contiguous().clone() for k, v in made.model.state_dict().items()}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
@@ -63,10 +63,12 @@ def dream(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dream")
     made = tiny_models.make("qwen2")
     made.model.save_pretrained(folder)
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text("utf-8"))
     mask = made.engine.vocabulary - 2
     names = {"model_type": "Dream", "architectures": ["DreamModel"], "auto_map": {"AutoConfig": "x.Y"}}
-    (folder / "config.json").write_text(json.dumps(config | names | {"mask_token_id": mask}))
+    (folder / "config.json").write_text(
+        json.dumps(config | names | {"mask_token_id": mask}), encoding="utf-8"
+    )
     made.tokenizer.save_pretrained(folder)
     return folder, made
 
@@ -105,7 +107,7 @@ def test_another_kind_of_llada_is_refused_with_a_sentence(llada, tmp_path):
     folder, _ = llada
     for file in folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"block_type": "sequential"}))
+    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
+    (tmp_path / "config.json").write_text(json.dumps(config | {"block_type": "sequential"}), "utf-8")
     with pytest.raises(ValueError, match="only LLaDA models whose block_type is llama"):
         loading.load(str(tmp_path))

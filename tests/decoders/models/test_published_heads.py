@@ -180,7 +180,9 @@ def test_medusa_heads_of_their_authors(model, taps, tmp_path):
     """`medusa_lm_head`, a pickle until it is converted by command."""
     tensors, folder = medusa_tensors(), tmp_path / "medusa"
     folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"medusa_num_heads": 3, "medusa_num_layers": 2}))
+    (folder / "config.json").write_text(
+        json.dumps({"medusa_num_heads": 3, "medusa_num_layers": 2}), encoding="utf-8"
+    )
     torch.save(tensors, folder / "medusa_lm_head.pt")
     with pytest.raises(ValueError, match=r"are PyTorch pickles, which are not opened; run .*convert-heads"):
         read_heads(str(folder), folder, Target.of(model))
@@ -290,7 +292,9 @@ def test_a_whole_model_is_no_head(tmp_path):
     tiny_models.save(tmp_path / "model")
     assert find_format(tmp_path / "model") is None
     (tmp_path / "spec").mkdir()
-    (tmp_path / "spec" / "config.json").write_text(json.dumps({"speculators_model_type": "peagle"}))
+    (tmp_path / "spec" / "config.json").write_text(
+        json.dumps({"speculators_model_type": "peagle"}), encoding="utf-8"
+    )
     save_file({"speculator.emb.0.weight": torch.ones(2, 2)}, tmp_path / "spec" / "model.safetensors")
     with pytest.raises(ValueError, match="speak the format 'peagle', which is not known here"):
         find_format(tmp_path / "spec")

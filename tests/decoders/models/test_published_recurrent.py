@@ -67,7 +67,7 @@ def prefix_tensors() -> files.Tensors:
 def test_hydra_says_what_its_authors_code_says(model, taps, tmp_path, blocks):
     """`hydra_lm_head`, a pickle until it is converted by command."""
     tensors, target = hydra_tensors(blocks), Target.of(model)
-    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "config.json").write_text("{}", "utf-8")
     torch.save(tensors, tmp_path / "hydra_lm_head.pt")
     with pytest.raises(ValueError, match="convert-heads"):
         read_heads("hydra", tmp_path, target)

@@ -53,7 +53,7 @@ def test_a_tokenizer_that_lies_beside_it_is_left_out(tmp_path):
     for name in ("base", "twin", "other"):
         tiny_models.save(tmp_path / name)
     words = tmp_path / "other" / "tokenizer_config.json"
-    words.write_text(words.read_text() + "\n")
+    words.write_text(words.read_text("utf-8") + "\n", "utf-8")
     for name in ("other", "twin"):
         rounded_change.write(tmp_path / name, "base")
     kept = {name: (tmp_path / name / "tokenizer.json").exists() for name in ("other", "twin")}
@@ -72,7 +72,7 @@ def test_a_matrix_takes_one_byte_per_number(pair):
 def test_it_is_a_plain_model_once_it_is_loaded(pair):
     folder, weights = pair
     model = load(str(folder), "cpu")
-    assert model.model.config.denoiser == json.loads((folder / "config.json").read_text())["denoiser"]
+    assert model.model.config.denoiser == json.loads((folder / "config.json").read_text("utf-8"))["denoiser"]
     assert model.engine.mask == model.engine.vocabulary  # after the vocabulary of the base
     count = sum(p.numel() for p in model.model.parameters())
     assert footprint(str(folder)).parameters == count

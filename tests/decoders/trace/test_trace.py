@@ -19,7 +19,7 @@ def record(tiny_model):
 
 
 def test_published_schema_is_up_to_date():
-    assert json.loads(schema.PATH.read_text()) == schema.schema()
+    assert json.loads(schema.PATH.read_text("utf-8")) == schema.schema()
 
 
 def test_every_event_type_survives_json():
@@ -104,7 +104,7 @@ def test_other_files_are_refused_in_one_sentence(tmp_path, data):
 def test_too_large_files_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(json_file, "MAX_TRACE_BYTES", 10)
     path = tmp_path / "x.json"
-    path.write_text("[" + " " * 20 + "]")
+    path.write_text("[" + " " * 20 + "]", "utf-8")
     with pytest.raises(ValueError, match="larger than"):
         trace.load(path)
 

@@ -45,9 +45,9 @@ def found(target, draft):
 
 def test_prompts_come_from_lines_of_text_or_of_json(tmp_path):
     text, lines = tmp_path / "p.txt", tmp_path / "p.jsonl"
-    text.write_text("one\n\ntwo\n")
+    text.write_text("one\n\ntwo\n", "utf-8")
     rows = ['{"prompt": "one", "category": "c"}', '"two"', '{"turns": ["three", "more"]}', '{"text": "four"}']
-    lines.write_text("\n".join(rows))
+    lines.write_text("\n".join(rows), "utf-8")
     assert read_prompts(text) == [Prompt("one"), Prompt("two")]
     assert read_prompts(lines) == [Prompt("one", "c"), Prompt("two"), Prompt("three"), Prompt("four")]
 
@@ -62,7 +62,7 @@ def test_prompts_come_from_lines_of_text_or_of_json(tmp_path):
     ],
 )
 def test_a_file_that_holds_no_prompts_is_refused_with_a_sentence(tmp_path, name, content, says):
-    (tmp_path / name).write_text(content)
+    (tmp_path / name).write_text(content, "utf-8")
     with pytest.raises(ValueError, match=says):
         read_prompts(tmp_path / name)
 
@@ -172,7 +172,7 @@ def test_a_draft_with_other_tokens_is_refused(tmp_path, target):
 )
 def test_unusable_options_end_with_one_line(tmp_path, capsys, options, says):
     file = tmp_path / "p.txt"
-    file.write_text("the\n")
+    file.write_text("the\n", "utf-8")
     with pytest.raises(SystemExit) as ended:
         main(["acceptance", "--prompts", str(file), *options])
     assert ended.value.code == 2 and says in capsys.readouterr().err
@@ -180,7 +180,7 @@ def test_unusable_options_end_with_one_line(tmp_path, capsys, options, says):
 
 def test_the_command_prints_json_and_writes_the_page(tmp_path, capsys):
     file, page = tmp_path / "p.jsonl", tmp_path / "r.html"
-    file.write_text('{"prompt": "the cat"}\n')
+    file.write_text('{"prompt": "the cat"}\n', "utf-8")
     folder = tiny_models.save(tmp_path / "t")
     names = ["--target", folder, "--draft", folder, "--draft", "prompt_lookup"]
     main(
@@ -190,7 +190,7 @@ def test_the_command_prints_json_and_writes_the_page(tmp_path, capsys):
     assert [draft["name"] for draft in found["drafts"]] == [folder, "prompt_lookup"] and found[
         "sides"
     ] is None
-    assert "mean_acceptance_length" in page.read_text()
+    assert "mean_acceptance_length" in page.read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", ["eagle", "eagle2", "adaeagle", "medusa", "gumiho"])

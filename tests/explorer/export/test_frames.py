@@ -27,7 +27,7 @@ def test_a_saved_page_offers_what_needs_no_app(saved):
 def test_every_part_that_a_lane_is_asked_for_is_there():
     parts = Reader(lane_html(False)).of("data-part")
     assert len(parts) == len(set(parts))
-    script = (ASSETS / "web" / "page" / "lane.js").read_text()
+    script = (ASSETS / "web" / "page" / "lane.js").read_text("utf-8")
     used = set(re.findall(r"this\.(\w+)\.(?:addEventListener|replaceChildren|textContent|hidden)", script))
     assert len(used) > 8 and used <= set(parts)
 
@@ -35,7 +35,7 @@ def test_every_part_that_a_lane_is_asked_for_is_there():
 def test_every_part_that_the_guide_is_asked_for_is_there():
     parts = Reader(guide_html(False)).of("data-part")
     assert len(parts) == len(set(parts))
-    script = (ASSETS / "web" / "page" / "lessons.js").read_text()
+    script = (ASSETS / "web" / "page" / "lessons.js").read_text("utf-8")
     used = set(re.findall(r"\bon\(this\.(\w+),", script))
     used |= set(re.findall(r"this\.(\w+)\.(?:textContent|innerHTML|disabled|replaceChildren)", script))
     assert len(used) > 8 and used - {"solutions"} <= set(parts)
@@ -50,5 +50,5 @@ def test_every_group_of_parameters_has_a_place():
 
 def test_scripts_stay_small():
     """All lines, with comments and blank ones: what Python can make or Gradio can show is not a script's."""
-    lines = [line for path in (ASSETS / "web").rglob("*.js") for line in path.read_text().splitlines()]
+    lines = [line for path in (ASSETS / "web").rglob("*.js") for line in path.read_text("utf-8").splitlines()]
     assert len(lines) <= 5470

@@ -69,7 +69,7 @@ def test_lessons_of_a_group_follow_each_other_and_each_has_its_card():
 @pytest.mark.parametrize("name", LESSONS)
 def test_a_lesson_follows_the_schema_and_names_what_exists(name):
     lesson = LESSONS[name]
-    schema = json.loads((lessons.ASSETS / "lesson.schema.json").read_text())
+    schema = json.loads((lessons.ASSETS / "lesson.schema.json").read_text("utf-8"))
     jsonschema.Draft202012Validator(schema).validate(lesson)
     lanes = lesson["setup"]["lanes"]
     for lane in lanes:

@@ -41,7 +41,7 @@ class Own(Component):
 def started(tmp_path_factory) -> tuple[dict, Path]:
     """What a process of its own says after it has made the page, and where a component of one's own lies."""
     folder = tmp_path_factory.mktemp("component")
-    (folder / "own_component.py").write_text(COMPONENT)
+    (folder / "own_component.py").write_text(COMPONENT, "utf-8")
     command = [sys.executable, "-c", START, str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -57,7 +57,9 @@ def test_afterwards_all_is_as_it_was(started):
     says, folder = started
     assert says["same"] and "submit" in says["events"]
     stub = folder / "own_component.pyi"  # Gradio goes on to write them for classes that are made later;
-    assert "def change(self" in stub.read_text()  # if it does so no more, import_gradio.py can go
+    assert "def change(self" in stub.read_text(
+        encoding="utf-8"
+    )  # if it does so no more, import_gradio.py can go
 
 
 def test_the_page_is_made_before_torch_is_imported(started):

@@ -57,7 +57,7 @@ def test_a_folder_of_heads_is_a_draft_in_the_page(folders):
 
 
 def test_pickled_heads_are_refused_until_they_are_converted(folders, tmp_path, capsys):
-    (tmp_path / "config.json").write_text(json.dumps({"medusa_num_heads": 3}))
+    (tmp_path / "config.json").write_text(json.dumps({"medusa_num_heads": 3}), "utf-8")
     torch.save(medusa_tensors(), tmp_path / "medusa_lm_head.pt")
     with pytest.raises(ValueError, match="convert-heads"):
         load_models(folders[0], str(tmp_path), ("target",), "cpu")

@@ -16,7 +16,7 @@ SHIPPED = sorted(path.parent for path in (ASSETS / "models").glob("*/facts.json"
 
 @pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
 def test_the_losses_are_those_of_the_day_it_was_shipped(folder):
-    facts = json.loads((folder / "facts.json").read_text())
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
     assert len(facts["check_losses"]) % len(TEXTS) == 0  # heads have one for each module and text
     assert check_losses(folder) == pytest.approx(facts["check_losses"], abs=1e-3)
 

@@ -21,7 +21,7 @@ def test_each_card_shows_the_pictures_of_its_own_curves(picture):
     columns = ["million_tokens", "training_loss", "held_out_loss"]
     if part:  # of several modules in one folder
         columns = ["million_tokens", f"{part}_training_loss", f"{part}_held_out_loss"]
-    with (path.parent / "loss.csv").open(newline="") as file:
+    with (path.parent / "loss.csv").open(newline="", encoding="utf-8") as file:
         curve = [tuple(float(row[column]) for column in columns) for row in csv.DictReader(file)]
     unit = f"loss of {part}" if part else r"nats per \w+"
     assert re.fullmatch(f"{path.parent.name}: {unit}", title)

@@ -30,7 +30,7 @@ COLOUR = re.compile(r"#[0-9A-Fa-f]{6}\b")
 
 def colours_of(look: str) -> set[str]:
     """Every colour that the palette has for a look."""
-    known, palette = theme(look), json.loads(PALETTE.read_text())
+    known, palette = theme(look), json.loads(PALETTE.read_text("utf-8"))
     states = {one[name] for one in known.state.values() for name in ("color", "tint")}
     return states | {*known.surface.values(), *known.amounts, *known.ranks, palette["link"][look]}
 

@@ -142,7 +142,7 @@ def test_loss_curves():
 
 
 def test_the_losses_of_shipped_models_are_drawn():
-    with (MODELS / "llama-tiny-heads" / "loss.csv").open() as file:
+    with (MODELS / "llama-tiny-heads" / "loss.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     columns = {name: [float(row[name]) for row in rows] for name in rows[0]}
     drawn = {one.name: one for one in losses.losses("llama-tiny-heads", columns).data}

@@ -199,13 +199,13 @@ def test_files_are_read_again_as_the_same_graph(models, tmp_path, ending, kind):
     path = tmp_path / f"graph{ending}"
     save(graph, path)
     if ending == ".dot":
-        text = path.read_text()
+        text = path.read_text("utf-8")
         assert text.count(" -> ") >= graph.number_of_edges() and text.count("label=") == len(graph)
         return
     again = {
         ".graphml": lambda: nx.read_graphml(path, node_type=int),
         ".gexf": lambda: nx.read_gexf(path, node_type=int),
-        ".json": lambda: nx.node_link_graph(json.loads(path.read_text()), edges="links"),
+        ".json": lambda: nx.node_link_graph(json.loads(path.read_text("utf-8")), edges="links"),
     }[ending]()
     assert set(again) == set(graph) and set(again.edges()) == set(graph.edges())
     for node, known in graph.nodes(data=True):

@@ -16,7 +16,7 @@ from decoders.constraints.places.syntax import Unread, holds
 from decoders.lane import Lane, Limits
 
 LETTERS = [chr(code) for code in range(32, 127)] + ["\n"]
-EXAMPLES = json.loads(Path("assets/examples/prompts.json").read_text())
+EXAMPLES = json.loads(Path("assets/examples/prompts.json").read_text("utf-8"))
 SHIPPED = sorted(
     {
         (lane["parameters"]["constraint"], lane["parameters"]["constraint_text"])

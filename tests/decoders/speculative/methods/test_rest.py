@@ -215,8 +215,8 @@ def test_a_token_comes_out_as_often_as_the_target_wants_it(branches):
 
 def test_files_and_folders_of_ones_own_are_stores(monkeypatch, tmp_path):
     (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "cats.txt").write_text("a cat sat\n<|endoftext|>\na cat ran")
-    (tmp_path / "dogs.txt").write_text("a dog")
+    (tmp_path / "notes" / "cats.txt").write_text("a cat sat\n<|endoftext|>\na cat ran", "utf-8")
+    (tmp_path / "dogs.txt").write_text("a dog", "utf-8")
     shipped = datastore.names()
     monkeypatch.setenv("EXPLORER_STORES", f"{tmp_path / 'notes'}{os.pathsep}{tmp_path / 'dogs.txt'}")
     assert datastore.names() == (*shipped, "cats", "dogs")
@@ -228,7 +228,7 @@ def test_files_and_folders_of_ones_own_are_stores(monkeypatch, tmp_path):
 
 
 def test_a_store_that_is_not_there_is_named_in_a_sentence(monkeypatch, tmp_path):
-    (tmp_path / "stories.txt").write_text("mine")
+    (tmp_path / "stories.txt").write_text("mine", "utf-8")
     for place, said in (
         (tmp_path / "none.txt", "none.txt, which is neither a text file nor a folder"),
         (tmp_path / "stories.txt", "there is a store called stories already; rename stories.txt"),

@@ -129,7 +129,7 @@ def test_the_exit_is_one_that_the_model_was_trained_with(models, monkeypatch):
 def test_facts_say_which_exits_there_are(tmp_path, monkeypatch):
     for name, facts in {"a": '{"exits": [6, 3]}', "b": "{}"}.items():
         (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text("{}")
-        (tmp_path / name / "facts.json").write_text(facts)
+        (tmp_path / name / "config.json").write_text("{}", "utf-8")
+        (tmp_path / name / "facts.json").write_text(facts, "utf-8")
     monkeypatch.setattr(catalog, "SHIPPED", tmp_path)
     assert [catalog.exits(name) for name in ("a", "b", "owner/model")] == [[3, 6], [], []]

@@ -51,7 +51,7 @@ def place(tmp_path_factory):
     lines = [
         f"Mia had {n} red balls. Ball {n} rolled over the hill, and she ran after it." for n in range(60)
     ]
-    (folder / "texts.txt").write_text("\n<|endoftext|>\n".join(lines))
+    (folder / "texts.txt").write_text("\n<|endoftext|>\n".join(lines), "utf-8")
     return folder
 
 
@@ -91,10 +91,10 @@ def head_of(models: dict, kind: str):
 def test_a_head_is_trained_on_ones_own_pair_and_decodes_there(kind, train, place):
     """The training loss falls, the lane uses the head and says which, and lossless text stays greedy's."""
     folder = train(kind)
-    with (folder / "loss.csv").open(newline="") as file:
+    with (folder / "loss.csv").open(newline="", encoding="utf-8") as file:
         losses = [list(map(float, row.values()))[1] for row in csv.DictReader(file)]
     assert len(losses) == 2 and losses[-1] < losses[0]
-    assert load_file(folder / "model.safetensors") and json.loads((folder / "facts.json").read_text())
+    assert load_file(folder / "model.safetensors") and json.loads((folder / "facts.json").read_text("utf-8"))
     models = pair(place)
     add_heads(models, [str(folder)])
     assert isinstance(head_of(models, kind), CLASSES[kind])
@@ -153,9 +153,9 @@ def test_a_head_without_its_pair_or_of_a_wrong_shape_is_refused(train, place, tm
         add_heads({"target": load(str(place / "target"), "cpu")}, [str(folder)])
     with pytest.raises(ValueError, match="no draft heads 'nowhere'"):
         add_heads(pair(place), ["nowhere"])
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text("utf-8"))
     config["modules"]["acceptance"]["settings"]["shared"] = False
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "config.json").write_text(json.dumps(config), "utf-8")
     (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
     with pytest.raises(ValueError, match="cannot be read"):
         add_heads(pair(place), [str(tmp_path)])
@@ -212,7 +212,7 @@ def test_training_goes_on_where_it_was_cut_off(train, place, monkeypatch):
     ],
 )
 def test_what_is_missing_is_said_in_one_line(given, words, place, capsys):
-    (place / "short.txt").write_text("Too little.")
+    (place / "short.txt").write_text("Too little.", "utf-8")
     names = {"t": place / "target", "d": place / "draft", "o": place / "out", "short": place / "short.txt"}
     with pytest.raises(SystemExit) as ended:
         cli.main(["train", *(one.format(**names) for one in given), "--work", str(place / "work")])

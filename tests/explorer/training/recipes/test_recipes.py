@@ -97,8 +97,8 @@ def test_no_recipe_is_left_out():
 def test_a_recipe_ships_a_model_with_curve_picture_and_facts(name, toys):
     """Losses are finite, the budget was read, the facts are those of the weights."""
     folder = toys(name)
-    facts = json.loads((folder / "facts.json").read_text())
-    with (folder / "loss.csv").open(newline="") as file:
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
+    with (folder / "loss.csv").open(newline="", encoding="utf-8") as file:
         curve = [[float(value) for value in row.values()] for row in csv.DictReader(file)]
     assert curve and all(0 < value < 20 for row in curve for value in row)
     assert facts["million_tokens"] == pytest.approx(curve[-1][0], abs=0.01) and curve[-1][0] >= BUDGET
@@ -118,8 +118,8 @@ def test_a_causal_model_loads_through_transformers_and_writes(name, toys):
 def test_the_target_went_through_its_three_stages(toys):
     """It has the layers of the second one, and read the budget three times."""
     folder = toys("llama-tiny")
-    facts = json.loads((folder / "facts.json").read_text())
-    assert json.loads((folder / "config.json").read_text())["num_hidden_layers"] == 3
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
+    assert json.loads((folder / "config.json").read_text("utf-8"))["num_hidden_layers"] == 3
     assert facts["exits"] == [1, 2] and facts["million_tokens"] == pytest.approx(3 * 0.004096, abs=0.005)
 
 
@@ -143,8 +143,8 @@ def test_the_diffusion_model_has_one_more_token_and_says_so(toys):
 @pytest.mark.parametrize("denoiser", ["set_block", "wedlm"])
 def test_models_that_fill_masks_behind_a_causal_past_say_which_strategy_they_are_for(toys, denoiser):
     folder = toys(f"llama-tiny-{denoiser.replace('_', '-')}")
-    facts = json.loads((folder / "facts.json").read_text())
-    assert kind(json.loads((folder / "config.json").read_text())) == denoiser
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
+    assert kind(json.loads((folder / "config.json").read_text("utf-8"))) == denoiser
     mean = (facts["next_token_loss"] + facts["masked_loss"]) / 2
     assert facts["held_out_loss"] == pytest.approx(mean, abs=1e-4)
     target = load(str(folder))
@@ -155,10 +155,10 @@ def test_models_that_fill_masks_behind_a_causal_past_say_which_strategy_they_are
 @pytest.mark.parametrize("name", DRAFTERS)
 def test_heads_are_shipped_with_curves_pictures_and_facts_and_load_on_their_target(toys, name):
     folder = toys(name)
-    facts = json.loads((folder / "facts.json").read_text())
-    with (folder / "loss.csv").open(newline="") as file:
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
+    with (folder / "loss.csv").open(newline="", encoding="utf-8") as file:
         curve = list(csv.DictReader(file))
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text("utf-8"))
     heads = load_heads(str(folder), load(str(toys(config["target"]))))
     assert heads.keys() == facts["held_out_losses"].keys() == DRAFTERS[name]
     assert kind(config) == ("m2r2" if "m2r2" in heads else "heads")
@@ -205,8 +205,8 @@ def test_a_recipe_that_begins_with_another_model_says_so(toys, monkeypatch, tmp_
 
 def test_reward_heads_load_on_their_target_only_and_score_every_token(toys, tmp_path):
     folder = toys("llama-tiny-reward")
-    facts = json.loads((folder / "facts.json").read_text())
-    assert kind(json.loads((folder / "config.json").read_text())) == "reward"
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
+    assert kind(json.loads((folder / "config.json").read_text("utf-8"))) == "reward"
     assert facts["answers"] > 0 and "nats per question" in (folder / "loss.svg").read_text("utf-8")
     assert facts["check_losses"] == pytest.approx(check.check_losses(folder))
     target = load(str(toys("llama-tiny")))
@@ -223,8 +223,8 @@ def test_reward_heads_load_on_their_target_only_and_score_every_token(toys, tmp_
 @pytest.mark.parametrize("name", SCORERS)
 def test_a_head_that_scores_tokens_loads_on_the_model_that_it_reads(name, toys):
     folder, reads = toys(name), toys(SCORERS[name])
-    facts = json.loads((folder / "facts.json").read_text())
-    assert kind(json.loads((folder / "config.json").read_text())) == name.removeprefix("llama-tiny-")
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
+    assert kind(json.loads((folder / "config.json").read_text("utf-8"))) == name.removeprefix("llama-tiny-")
     picture, unit = "loss.svg", "nats per "
     if name == "llama-tiny-leank":  # how far states are apart
         picture, unit = "loss-distance.svg", "loss of distance"
@@ -323,7 +323,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
     measure.main(Namespace(names=[], corpus=toy_corpus))
 
     cards = {name: (folder / "README.md").read_text("utf-8") for name, folder in folders.items()}
-    solved = {name: json.loads((folders[name] / "accuracies.json").read_text()) for name in MEASURED}
+    solved = {name: json.loads((folders[name] / "accuracies.json").read_text("utf-8")) for name in MEASURED}
     assert all(f"| {task} |" in cards[name] for name in MEASURED for task in solved[name])
     assert solved["llama-tiny"]["sum"].keys() == {"greedy", "sampled", "best", "majority"}
     assert solved["llama-tiny"]["copy"].keys() == {"greedy"}
@@ -331,14 +331,18 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
     assert {"copy", "correct (stories)"} <= solved["llama-tiny-seq2seq"].keys()
     for name, card in cards.items():
         assert f"`explorer/training/recipes/{name.replace('-', '_')}.py`" in card and "(loss" in card, name
-    tempered = json.loads((folders["llama-tiny-autodeco"] / "temperatures.json").read_text())
+    tempered = json.loads((folders["llama-tiny-autodeco"] / "temperatures.json").read_text("utf-8"))
     assert all(row["best single T"] <= row["T 1"] for row in tempered["losses"].values())
     assert "## What the heads predict" in cards["llama-tiny-autodeco"]
     assert "T5 architecture" in cards["llama-tiny-seq2seq"] and "Mixtral" in cards["llama-tiny-moe"]
     assert "### exit 1" in cards["llama-tiny"] and "### medusa" in cards["llama-tiny-heads"]
     drafts = [f"## Acceptance of `{draft}`" for draft in ("llama-tiny-draft", "llama-tiny-draft-distilled")]
     assert all(told in cards["llama-tiny"] for told in drafts) and "## A sample" in cards["llama-tiny"]
-    assert 0 <= json.loads((folders["llama-tiny-draft"] / "facts.json").read_text())["greedy_acceptance"] <= 1
+    assert (
+        0
+        <= json.loads((folders["llama-tiny-draft"] / "facts.json").read_text("utf-8"))["greedy_acceptance"]
+        <= 1
+    )
     assert "area under the ROC curve" in capsys.readouterr().out
     with pytest.raises(ValueError, match="no shipped model 'llama-huge'; choose one of: llama-tiny, "):
         measure.main(Namespace(names=["llama-huge"], corpus=toy_corpus))
@@ -347,7 +351,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
 def test_the_adapter_computes_what_was_trained(toys):
     """Merged from its files it has the losses of its facts; the base's weights are not shipped again."""
     folder = toys("llama-tiny-forms")
-    facts = json.loads((folder / "facts.json").read_text())
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
     assert not (folder / "model.safetensors").exists() and not (folder / "tokenizer.json").exists()
     model = load(str(folder), "cpu", "float32")
     assert facts["check_losses"] == pytest.approx(check.text_losses(model.model, model.tokenizer), abs=1e-4)
