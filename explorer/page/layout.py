@@ -35,6 +35,7 @@ from explorer.page import (
     compare,
     constraint,
     endpoints,
+    faults,
     find_strategy,
     lighter,
     links,
@@ -42,7 +43,6 @@ from explorer.page import (
     save_and_open,
     serve,
 )
-from explorer.page.faults import Page
 from explorer.page.look import theme
 from explorer.page.sessions import routes as session_routes
 from explorer.page.sessions import validated
@@ -118,7 +118,7 @@ def build(
     declared = server_functions(runs, loader, opening is not None)
     functions = [validated(runs, function) for function in declared]
     gr.set_static_paths(experiments.FOLDER)  # served in place: Gradio's copies would be deleted after a while
-    with Page(title=serve.TITLE, analytics_enabled=False, fill_width=True, delete_cache=TIDY) as demo:
+    with gr.Blocks(title=serve.TITLE, analytics_enabled=False, fill_width=True, delete_cache=TIDY) as demo:
         look = drawn("top", THEME, value="light")
         screens = {name: on_screen.component(name) for name in ("compare", "microscope", "lenses", "traces")}
         dropped = traces_tab.dropped()
@@ -145,6 +145,7 @@ def build(
         endpoints.declare(runs, loader)
     SharedConfig.install(demo)
     lighter.relieve_queue(demo)
+    faults.tell(demo)
     gradio_routes.CustomCORSMiddleware = without_cors
     named = {fn.api_name: fn for fn in demo.fns.values() if fn.api_name in endpoints.INPUTS}
     events = [fn for fn in demo.fns.values() if fn.fn and fn.api_name not in named]

@@ -327,14 +327,18 @@ class Runs:
         while True:
             with self.wake:
                 self._forget()
-                run, idle = self._next(), all(job.waits for job, _ in self.jobs)
-                if run is None and idle and not self.closed:
+                run = self._next()
+                if run is None and self._idle() and not self.closed:
                     self.wake.wait(timeout=1.0)
-                if self.closed and idle:
+                if self.closed and self._idle():
                     return
             self._serve()
             if run is not None:
                 self._take_turn(run)
+
+    def _idle(self) -> bool:
+        """Whether no job can be worked on now."""
+        return all(job.waits for job, _ in self.jobs)
 
     def _serve(self) -> None:
         """Works on the waiting jobs for about a slice; a longer one is continued after the others."""

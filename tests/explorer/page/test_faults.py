@@ -7,7 +7,7 @@ import gradio as gr
 import pytest
 
 from decoders.refusal import Refusal
-from explorer.page.faults import Page
+from explorer.page import faults
 from explorer.runs.validation import as_json
 
 REFUSAL = "The prompt is empty; type at least one character."
@@ -26,16 +26,18 @@ def failing(error: Exception):
     [(Refusal(REFUSAL), REFUSAL, False), (ValueError("not enough values to unpack"), FAULT, True)],
 )
 def test_an_event_says_that_it_failed(error, told, printed):
-    with Page() as demo:
+    with gr.Blocks() as demo:
         gr.Button().click(failing(error), None, gr.Markdown(), api_visibility="private")
+    faults.tell(demo)
     with pytest.raises(gr.Error) as raised:
         asyncio.run(demo.call_function(0, []))
     assert raised.value.message == told and raised.value.print_exception is printed
 
 
 def test_a_named_endpoint_is_answered_with_a_status_instead():
-    with Page() as demo:
+    with gr.Blocks() as demo:
         gr.Button().click(failing(ValueError("a fault")), None, gr.Markdown(), api_name="named")
+    faults.tell(demo)
     with pytest.raises(ValueError, match="a fault"):
         asyncio.run(demo.call_function(0, []))
 
