@@ -9,8 +9,8 @@ from explorer.runs.validation import is_ours, sentence
 
 
 def tell(demo: gr.Blocks) -> None:
-    """Lets the events of a page say in a message over it that they failed; the log says where. Named endpoints
-    are answered by `bad_requests` with a status instead.
+    """Lets the events of a page say in a message over it that they failed; the log says where. Named
+    endpoints are answered by `bad_requests` with a status instead.
     """
     usual = demo.call_function
 
