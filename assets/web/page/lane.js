@@ -329,7 +329,7 @@ page.LanePane = class {
     this.element.classList.toggle("stale", stale);
     this.element.classList.toggle("empty", nothing);
     this.hint.hidden = !(nothing || stale);
-    page.write(this.hint.firstChild, this.missing(stale));
+    if (!this.hint.hidden) page.write(this.hint.firstChild, this.missing(stale));
   }
 
   // Why there is no picture of the settings.
