@@ -36,7 +36,7 @@ VERSION = 1
 # Badges that promise nothing about the output distribution.
 WITHIN_ANY = ("", "relaxed", "deterministic", "lossless: equal to greedy", "as the server decodes")
 # Of a trace that is read. The longest lanes of the app have about half as many events.
-MAX_STEPS, MAX_EVENTS, MAX_STEP_EVENTS, MAX_PROMPT = 20_000, 250_000, 20_000, 100_000
+MAX_STEPS, MAX_EVENTS, MAX_STEP_EVENTS, MAX_PROMPT = 20_000, 150_000, 20_000, 100_000
 CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
 # What draws a trace: names that are looked up on use, like entry points; this package imports none of them.
 DRAWER = "explorer.export.replay_page:show"

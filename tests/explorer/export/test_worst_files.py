@@ -62,7 +62,7 @@ ACCEPTED = {
     "one round of an answer": lambda: response(1, [openai_import.MAX_TOKENS], [0]),
     "likely tokens of an answer": lambda: listing(4000, 25),
     "likely tokens at one place": lambda: listing(1, openai_import.MAX_LISTED),
-    "candidates of a trace": lambda: record(steps=steps(1000, 100)),
+    "candidates of a trace": lambda: record(steps=steps(1500, 100)),
     "candidates in one step": lambda: record(steps=steps(1, trace.MAX_STEP_EVENTS)),
     "steps of a trace": lambda: record(steps=steps(trace.MAX_STEPS, 1)),
     "prompt of a trace": lambda: record(prompt=[0] * trace.MAX_PROMPT),
@@ -74,7 +74,7 @@ ACCEPTED = {
 REFUSED = {
     "drafted 16,777,216 tokens": lambda: response(4096, [4096] * 4096, [0] * 4096),
     "lists 100,001 likely tokens": lambda: listing(1, openai_import.MAX_LISTED + 1),
-    "100,001 events,": lambda: record(steps=[*steps(1000, 100), *steps(1, 1)]),
+    "150,001 events,": lambda: record(steps=[*steps(1500, 100), *steps(1, 1)]),
     "20,001 events in one step": lambda: record(steps=steps(1, trace.MAX_STEP_EVENTS + 1)),
     "20,001 steps": lambda: record(steps=steps(trace.MAX_STEPS + 1, 0)),
     "100,001 tokens in its prompt": lambda: record(prompt=[0] * (trace.MAX_PROMPT + 1)),
