@@ -43,6 +43,7 @@ WAYS_OUT = (  # what to do about a reason of an engine that reads like this, the
     (r"Unimplemented keys|Unknown format", "remove it"),
     (r"not supported", "write it without"),
     (r"Resource '|Default retriever", "put what it names into the schema"),
+    (r"to start$", "try again when the machine is less busy"),
     (r"crashed|took more than|grammar size|exceeded|too large", "make it smaller"),
     (NO_TEXT, "loosen it"),
 )

@@ -46,7 +46,7 @@ def compiled(kind: str, typed: str, white_space: str, compiler):
 
 def quoted(text: str) -> str:
     """A text as a GBNF grammar spells it."""
-    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n"}
+    escapes = {'"': '\\"', "\\": "\\\\"} | {chr(code): f"\\u{code:04x}" for code in range(32)}
     return '"' + "".join(escapes.get(c, c) for c in text) + '"'
 
 

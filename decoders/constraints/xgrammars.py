@@ -14,6 +14,7 @@ from decoders.constraints.constraint import DeadEnd
 from decoders.constraints.matchers import NAMES, NO_TEXT, Vocabulary, choices_of, problem, worded
 from decoders.constraints.problem import ConstraintProblem, json_value
 from decoders.constraints.xgrammar_worker import Worker
+from decoders.refusal import said_by
 
 NOT_THERE = (
     "xgrammar is not installed; choose the engine llguidance, or install requirements-xgrammar.txt without "
@@ -25,12 +26,11 @@ UNCHECKED = (  # keys of schemas that xgrammar passes over without a warning
     "$dynamicRef", "contains", "dependencies", "dependentRequired", "dependentSchemas", "else", "if", "not",
     "then", "unevaluatedProperties", "uniqueItems",
 )  # fmt: skip
-OF_NAMES = (
-    "properties",
-    "patternProperties",
-    "$defs",
-    "definitions",
-)  # their keys are names, not keys of schemas
+FORMATS = (  # that xgrammar checks; it passes over others without a warning
+    "date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri",
+    "uri-reference", "uri-template", "json-pointer", "relative-json-pointer",
+)  # fmt: skip
+OF_NAMES = ("properties", "patternProperties", "$defs", "definitions")  # their keys are names
 VALUES = ("enum", "const", "default", "examples")  # what is in them is no schema
 
 
@@ -72,7 +72,8 @@ class XGrammar:
             raise problem(kind, reason(answer["problem"]), "xgrammar")
         self.notes = [f"xgrammar warns: {worded(said)}." for said in answer["warnings"]]
         if unchecked := sorted(unchecked_in(schema)):
-            self.notes.append(f"xgrammar does not check {', '.join(unchecked)}; a text may break them.")
+            them = "them" if len(unchecked) > 1 else "it"
+            self.notes.append(f"xgrammar does not check {', '.join(unchecked)}; a text may break {them}.")
         self.first = self._state(answer)
         if not self.first.allowed.any() and not self.first.ends:
             raise problem(kind, NO_TEXT, "xgrammar")
@@ -113,12 +114,14 @@ class XGrammar:
 
 
 def unchecked_in(schema: object) -> set[str]:
-    """The keys of a schema, and of those in it, that xgrammar passes over."""
+    """The keys and formats of a schema, and of those in it, that xgrammar passes over."""
     if isinstance(schema, list):
         return set().union(*map(unchecked_in, schema))
     if not isinstance(schema, dict):
         return set()
     found = {key for key in UNCHECKED if key in schema}
+    if isinstance(named := schema.get("format"), str) and named not in FORMATS:
+        found.add(f"the format {said_by(named, 40)}")
     for key, value in schema.items():
         inside = list(value.values()) if key in OF_NAMES and isinstance(value, dict) else value
         found |= unchecked_in(inside) if key not in VALUES else set()

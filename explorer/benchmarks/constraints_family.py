@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from decoders import packages
-from decoders.refusal import Refusal
+from decoders.refusal import Refusal, said_by
 
 TEXTS = 1000
 PROMPT, TOKENS = "Once", 30  # of the lane under each text; at its temperature nearly any allowed token occurs
@@ -100,7 +100,7 @@ def lived(kind: str, text: str, model: Any, engine: str = "llguidance") -> dict:
         answer["sentence"] = str(problem)
         lane = None
     except Exception as error:  # any other error is a bug, which is what the benchmark looks for
-        answer["raised"] = f"{type(error).__name__}: {error}"[:200]
+        answer["raised"] = f"{type(error).__name__}: {said_by(error)}"
         lane = None
     answer["making"] = time.process_time() - began
     try:
@@ -109,10 +109,10 @@ def lived(kind: str, text: str, model: Any, engine: str = "llguidance") -> dict:
             lane.advance()
             answer["token"] = max(answer["token"], time.process_time() - began)
     except Exception as error:
-        answer["raised"] = f"{type(error).__name__}: {error}"[:200]
+        answer["raised"] = f"{type(error).__name__}: {said_by(error)}"
     sentence = answer["sentence"]
     if sentence and (not sentence.endswith(".") or "\n" in sentence or len(sentence) > 250):
-        answer["raised"] = f"Not one sentence: {sentence[:200]}"
+        answer["raised"] = f"Not one sentence: {said_by(sentence)}"
     return answer
 
 

@@ -8,15 +8,18 @@ import jsonschema
 import pytest
 import torch
 
+from decoders.constraints import xgrammar_worker
 from decoders.constraints.constraint import DeadEnd
 from decoders.constraints.grammars import Grammar
 from decoders.constraints.kinds import constraint_of, vocabulary_of
-from decoders.constraints.matchers import choices_of
+from decoders.constraints.matchers import Vocabulary, choices_of
 from decoders.constraints.places.place import Places
 from decoders.constraints.places.syntax import Unread
 from decoders.constraints.problem import ConstraintProblem
-from decoders.constraints.xgrammars import XGrammar
+from decoders.constraints.xgrammars import FORMATS, XGrammar
+from decoders.lane import Lane, Limits
 from decoders.models import load
+from decoders.trace.events import Note
 
 has_xgrammar = pytest.mark.skipif(find_spec("xgrammar") is None, reason="xgrammar is not installed")
 ENGINES = [Grammar, pytest.param(XGrammar, marks=has_xgrammar)]
@@ -40,6 +43,7 @@ SCHEMAS = [
     },
     {"type": "string", "pattern": "^[a-c]{2,3}$"},
 ]
+HEAVY = '{"type": "string", "pattern": "^(a|ab|abc){1,3000}$", "maxLength": 9}'  # for xgrammar
 LIST = 'root ::= item ("," item)*\nitem ::= [0-9] | "(" root ")"'
 
 
@@ -216,10 +220,57 @@ def test_the_other_engine_takes_what_a_complaint_says_it_takes(vocabulary):
 def test_what_xgrammar_leaves_unchecked_is_a_note(vocabulary):
     schema = '{"type": "array", "items": {"type": "integer"}, "uniqueItems": true}'
     assert (
-        "xgrammar does not check uniqueItems; a text may break them."
+        "xgrammar does not check uniqueItems; a text may break it."
         in XGrammar("json_schema", schema, vocabulary).notes
     )
     assert XGrammar("json_schema", '{"enum": ["if", "not"]}', vocabulary).notes == []
+
+
+@has_xgrammar
+@pytest.mark.parametrize("named", ["password", "regex", "idn-email", *FORMATS])
+def test_a_format_is_checked_by_xgrammar_or_a_note_names_it(named, vocabulary):
+    constraint = XGrammar("json_schema", json.dumps({"type": "string", "format": named}), vocabulary)
+    checked = not accepts(constraint, vocabulary, '" }{%~"')
+    assert checked == (named in FORMATS)
+    sentence = f"xgrammar does not check the format {named}; a text may break it."
+    assert constraint.notes == ([] if checked else [sentence])
+
+
+@has_xgrammar
+def test_a_warning_of_xgrammar_is_a_note_of_the_lane(model):
+    asked = {
+        "constraint": "json_schema",
+        "constraint_text": '{"oneOf": [{"type": "integer"}, {"type": "number"}]}',
+        "constraint_engine": "xgrammar",
+    }
+    lane = Lane("greedy", model.encode("1"), {"target": model}, asked, 0, Limits(1))
+    said = [note.text for step in lane.run().steps for note in step.of(Note)]
+    assert any(s.startswith("xgrammar warns: oneOf") and "anyOf semantics" in s for s in said)
+
+
+@has_xgrammar
+def test_choices_with_control_characters_are_choices_of_xgrammar_too():
+    bytewise = Vocabulary(
+        [bytes([byte]) for byte in range(256)], [255], [255], lambda text: list(text.encode())
+    )
+    assert accepts(XGrammar("choices", "a\x00b|c\td", bytewise), bytewise, "a\x00b")
+
+
+@has_xgrammar
+def test_a_grammar_of_xgrammar_may_compute_for_two_seconds_whatever_the_clock_says(vocabulary):
+    worker = XGrammar("regex", "a", vocabulary).worker
+    clock, worker.seconds = worker.seconds, 600.0
+    with pytest.raises(ConstraintProblem, match="took more than 2 seconds for it; make it smaller"):
+        XGrammar("json_schema", HEAVY, vocabulary)
+    worker.seconds = clock
+
+
+@has_xgrammar
+def test_a_slow_start_of_xgrammar_is_named_as_one(vocabulary, monkeypatch):
+    monkeypatch.setattr(xgrammar_worker, "CLOCK", 0)
+    one = Vocabulary(vocabulary.tokens, vocabulary.eos, vocabulary.special, vocabulary.cut)
+    with pytest.raises(ConstraintProblem, match="took more than 60 seconds to start; try again"):
+        XGrammar("regex", "a", one)
 
 
 def test_a_grammar_too_large_to_follow_is_not_parsed_in_the_apps_own_process():
