@@ -46,6 +46,15 @@ DRIFT = Parameter(
     "Run each forward without the cache too (counted separately), and record where the most likely "
     "tokens differ.",
 )
+CFG = Parameter(
+    "cfg_scale",
+    "float",
+    0.0,
+    "Classifier-free guidance: how far the logits move from those without the prompt; 0 is none.",
+    0.0,
+    100.0,
+)
+NO_EOS = Parameter("logits_eos_inf", "bool", False, "Never write a token that ends the text.")
 DRIFT_SCORE = "drift"  # name of the scores: the share of masks where the cache changed the most likely token
 
 
@@ -77,10 +86,11 @@ def filling(lane: Lane, choose: Callable[[int], Choice]) -> Iterator[None]:
     canvas = canvas_of(lane)
     if lane.ended_by:
         return
+    given = [p for p, token in enumerate(canvas.tokens) if token != canvas.mask]
     for low, high in blocks(canvas, lane.parameters.get("block_length", 0)):
         choice, forwards, before = choose(len(canvas.masks(low, high))), 0, []
         while canvas.masks(low, high):
-            logits = forward(lane, canvas, low, high, forwards)
+            logits = allowed(lane, forward(lane, canvas, low, high, forwards, given))
             guessed = guess(lane, canvas, logits, low, high, lane.parameters.get("temperature", 0.0))
             chosen = choice(guessed, forwards)
             if lane.parameters.get("dependencies"):
@@ -104,8 +114,29 @@ def min_probability(parameters: dict[str, Any]) -> float:
     return parameters.get("tau_low", parameters["tau"]) if thresholds else 0.0
 
 
-def forward(lane: Lane, canvas: Canvas, low: int, high: int, forwards: int) -> torch.Tensor:
-    """Logits [high - low, V] of a block, with the keys and values that the parameter `cache` keeps."""
+def allowed(lane: Lane, logits: torch.Tensor) -> torch.Tensor:
+    """Logits [N, V] without end-of-text tokens, if the lane is to write none."""
+    if not lane.parameters.get("logits_eos_inf") or not lane.eos:
+        return logits
+    return logits.index_fill(-1, torch.tensor(sorted(lane.eos), device=logits.device), -torch.inf)
+
+
+def guided(lane: Lane, canvas: Canvas, low: int, high: int, given: list[int], scale: float) -> torch.Tensor:
+    """Logits [high - low, V] of LLaDA's classifier-free guidance: `un + (scale + 1) (cond - un)`, un those of
+    the canvas with all that was given masked. Both are rows of one forward.
+    """
+    bare = canvas.with_tokens(dict.fromkeys(given, canvas.mask))
+    cond, un = lane.run_forward(lambda scorer: scorer.denoise([canvas.tokens, bare], low, high))
+    # where both are equal there is nothing to move; a table's impossible tokens are -inf in both
+    return torch.where(cond == un, cond, un + (scale + 1.0) * (cond - un))
+
+
+def forward(lane: Lane, canvas: Canvas, low: int, high: int, forwards: int, given: list[int]) -> torch.Tensor:
+    """Logits [high - low, V] of a block, with the keys and values that the parameter `cache` keeps. given:
+    the positions that were not masked at first.
+    """
+    if scale := lane.parameters.get("cfg_scale", 0.0):
+        return guided(lane, canvas, low, high, given, scale)
     cache = lane.parameters.get("cache", "none")
     if cache == "none":
         return denoise(lane, canvas, low, high)

@@ -13,7 +13,18 @@ from decoders.diffusion import unmask_policies as policies
 from decoders.diffusion.canvas import Guess
 from decoders.diffusion.canvas_conflicts import CONFLICTS
 from decoders.diffusion.canvas_waits import WAITS
-from decoders.diffusion.denoising_loop import BLOCK, CACHE, DRIFT, SUFFIX, Choice, cached, filling, schedule
+from decoders.diffusion.denoising_loop import (
+    BLOCK,
+    CACHE,
+    CFG,
+    DRIFT,
+    NO_EOS,
+    SUFFIX,
+    Choice,
+    cached,
+    filling,
+    schedule,
+)
 from decoders.diffusion.fixed_words import FIXED_WORDS, problem
 from decoders.lane import Lane
 from decoders.registry import strategy
@@ -29,6 +40,20 @@ POLICIES = {
     "entropy bound": "Each forward fills the most confident masks whose entropies, without the largest, "
     "sum to at most gamma.",
 }
+
+
+def together(parameters: dict) -> str | None:
+    """What does not fit together, as a sentence; None if everything does."""
+    if parameters["cfg_scale"] and parameters["cache"] != "none":
+        return "cfg_scale reads two canvases in each forward, and the cache keeps one; set cache to none."
+    return problem(parameters)
+
+
+def badge(parameters: dict) -> str:
+    """What the strategy promises with these parameters."""
+    if not drawn(parameters):
+        return "deterministic"
+    return "contrasted" if parameters["cfg_scale"] else "any order"
 
 
 @strategy(
@@ -61,6 +86,14 @@ POLICIES = {
         Parameter("gamma", "float", 0.1, "Entropy bound in nats.", 0.0, 100.0),
         BLOCK,
         Parameter("temperature", "float", 0.0, "0 takes the most likely token of each mask.", 0.0, 100.0),
+        CFG,
+        NO_EOS,
+        Parameter(
+            "confidence_eos_eot_inf",
+            "bool",
+            False,
+            "Masks whose token ends the text come after all others, but where the order is random.",
+        ),
         SUFFIX,
         FIXED_WORDS,
         CACHE,
@@ -74,8 +107,8 @@ POLICIES = {
         Part("policy", parameters["policy"], POLICIES[parameters["policy"]]),
     ],
     reads=cached,
-    together=problem,
-    badge=lambda parameters: "any order" if drawn(parameters) else "deterministic",
+    together=together,
+    badge=badge,
 )
 def masked_diffusion(lane: Lane) -> Iterator[None]:
     """A row of masks becomes text: every forward predicts all of them, and a rule decides which become final.
@@ -97,6 +130,11 @@ def masked_diffusion(lane: Lane) -> Iterator[None]:
     itself. LLaDA's code fills the block after an end of text as well; here the lane ends as soon as the text
     does. With a cache, keys and values are those of the block's first forward: fast on long canvases and no
     longer exact; measure_drift says how far off it is.
+
+    `cfg_scale` and the two options of end-of-text tokens are those of LLaDA's code. Guidance also reads the
+    canvas with everything that was given masked, as a second row of the same forward, and scores with
+    `un + (cfg_scale + 1) (cond - un)`. With confidence_eos_eot_inf, the confidence of every end-of-text token
+    is below any other, as its authors describe it; in their code it changes only that of the one called EoT.
     """
     yield from filling(lane, lambda masks: choice_of(lane, masks))
 
@@ -115,17 +153,21 @@ def choice_of(lane: Lane, masks: int) -> Choice:
     quotas = count(masks, parameters["tokens_per_forward"])
 
     def choose(guessed: Guess, forwards: int) -> dict[int, str]:
+        ordered = parameters["policy"] in ("quota", "entropy bound")
+        scores = sureness(guessed, parameters["order"] if ordered else "probability")
+        if parameters["confidence_eos_eot_inf"]:
+            ends = torch.tensor([token in lane.eos for token in guessed.tokens])
+            scores = scores.masked_fill(ends.to(scores.device), -torch.inf)
         match parameters["policy"]:
             case "quota" if parameters["order"] == "random":
                 chosen = at_random(lane, guessed, quotas[forwards])
             case "quota":
-                chosen = policies.quota(sureness(guessed, parameters["order"]), quotas[forwards])
+                chosen = policies.quota(scores, quotas[forwards])
             case "threshold":
-                chosen = policies.threshold(guessed.confidence, parameters["tau"])
+                chosen = policies.threshold(scores, parameters["tau"])
             case "factor":
-                chosen = policies.factor(guessed.confidence, parameters["factor"])
+                chosen = policies.factor(scores, parameters["factor"])
             case "entropy bound":
-                scores = sureness(guessed, parameters["order"])
                 chosen = policies.entropy_bound(scores, guessed.entropies, parameters["gamma"])
         return dict.fromkeys(chosen, "committed")
 
