@@ -82,7 +82,7 @@ def list_papers(options: argparse.Namespace) -> None:
         print(
             f"{row['status']:9} {row['family']:30} {origins.cited(row)}"
             + (f"  {row['link']}" if row["link"] else "")
-            + (f"  ({', '.join(row['how'])})" if row["how"] else "")
+            + (f"  ({'; '.join(filter(None, (', '.join(row['how']), row['lacks'])))})" if row["how"] else "")
         )
     print(papers.summary(rows))
 

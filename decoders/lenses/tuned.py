@@ -22,7 +22,9 @@ def tuned(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFrame:
 
     `q = softmax(W_U norm(h + A h + b))`, with a matrix A and a vector b for each depth, learned so that
     KL(p || q) is small, p being the model's own distribution; with A and b zero it is the logit lens. The
-    last row has no map.
+    last row has no map. On held-out stories, llama-tiny's maps are closer to its own distributions than the
+    logit lens at eight depths and at the embeddings, and no closer after layers 3, 6 and 9: llama-tiny was
+    trained to exit there, so its last norm reads those states already.
     """
     from decoders.lenses.by_depth import depth_frame
     from decoders.lenses.tape import record

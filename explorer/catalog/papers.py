@@ -25,6 +25,7 @@ FAMILIES = {
     "lenses_memory_and_far": "Lenses, memory and further afield",
 }
 INDEX = assets() / "papers.csv"
+WITHOUT = {"instructretro": "Retro without instruction tuning"}  # what a paper that works here lacks
 STATUSES = ("works", "miniature", "card")
 CARD = ("does", "decoding", "nearest", "strategy", "miniature")
 
@@ -54,10 +55,11 @@ def claims() -> list[Claim]:
 
 
 def papers() -> list[dict]:
-    """[{slug, title, family, authors, year, link, alias, status, how, card}]; authors and link are "" where
-    nobody confirmed them.
+    """[{slug, title, family, authors, year, link, alias, status, how, lacks, card}]; authors and link are ""
+    where nobody confirmed them.
 
-    Status "works": the strategies, lenses, memories, experiments and models in `how` realise it. "miniature"
+    Status "works": the strategies, lenses, memories, experiments and models in `how` realise it, but for
+    what `lacks` says, "" if nothing. "miniature"
     and "card": it does not run here; `card` says what it does, what that means for decoding and what comes
     nearest, and names a strategy or a miniature of its idea, "" for none.
     """
@@ -67,7 +69,9 @@ def papers() -> list[dict]:
             realised.setdefault(slug, []).append(f"{claim.kind} {claim.name}")
     cards = {row["slug"]: {key: row[key] for key in CARD} for row in table("far_papers")}
     return [
-        row | {"how": realised.get(row["slug"], []), "card": cards.get(row["slug"])} | {"status": status}
+        row
+        | {"how": realised.get(row["slug"], []), "card": cards.get(row["slug"])}
+        | {"lacks": WITHOUT.get(row["slug"], ""), "status": status}
         for row in table("papers")
         for status in [status_of(row["slug"] in realised, cards.get(row["slug"], {}))]
     ]

@@ -63,7 +63,10 @@ def test_papers_knows_all_and_says_how_far_each_is_here(capsys):
     for row in (r for r in rows if r["slug"] not in claimed):
         kind = "miniature" if cards[row["slug"]]["miniature"] else "card"
         assert row["status"] == kind and row["how"] == [], row["slug"]
-    assert papers.summary(rows) in call(capsys, "papers")
+    told = call(capsys, "papers")
+    assert papers.summary(rows) in told
+    assert {row["slug"]: row["lacks"] for row in rows if row["lacks"]} == papers.WITHOUT
+    assert "(model tiny-retro; Retro without instruction tuning)" in told
 
 
 def test_models_lists_what_is_shipped_with_its_facts(capsys):

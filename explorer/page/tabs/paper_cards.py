@@ -76,10 +76,11 @@ def ways_text(row: dict) -> str:
     """Lists what realises a paper: strategies, parts, lenses, experiments, models."""
     known = strategies()
     ways = [way.partition(" ")[::2] for way in row["how"]]
-    return ", ".join(
+    text = ", ".join(
         f"strategy {escaped(known[name].title)}" if kind == "strategy" else f"{kind} {escaped(name)}"
         for kind, name in ways
     )
+    return f"{text} ({escaped(row['lacks'])})" if row["lacks"] else text
 
 
 def strategy_link(strategy: str) -> str:

@@ -1,4 +1,6 @@
-"""The tuned lens: with maps of zero it is the logit lens; the shipped one reads every depth better."""
+"""The tuned lens: with maps of zero it is the logit lens; the shipped one reads most depths better, and its
+card says which it does not.
+"""
 
 import json
 
@@ -6,7 +8,7 @@ import pytest
 import torch
 
 from decoders.heads import Target, TunedLens, take_taps
-from decoders.lenses.registry import look
+from decoders.lenses.registry import lenses, look
 from decoders.models.catalog import SHIPPED, exits
 from decoders.trace.events import Distribution, Score
 from explorer.training.check import TEXTS
@@ -50,6 +52,17 @@ def test_its_loss_is_the_divergence_from_the_last_row(prompt):
     expected = torch.stack([torch.distributions.kl_divergence(p, q).mean() for q in qs])
     assert torch.allclose(lens.losses(taps, torch.arange(len(prompt))), expected, atol=1e-5)
     assert lens.loss(taps).item() == pytest.approx(expected.mean().item(), abs=1e-5)
+
+
+def test_its_card_says_where_the_logit_lens_is_as_good():
+    """The depths at which the maps were no closer on held-out stories, as measured."""
+    measured = json.loads(LEVELS.read_text("utf-8"))
+    *firsts, last = [
+        name.removeprefix("layer ") for name, row in measured.items() if row["tuned"] >= row["logit"]
+    ]
+    text = " ".join(lenses()["tuned"].explains.split())
+    assert f"no closer after layers {', '.join(firsts)} and {last}" in text
+    assert len(measured) - len(firsts) - 1 == 9 and "at eight depths and at the embeddings" in text
 
 
 def test_a_model_without_one_is_told(tiny_model, prompt):
