@@ -228,6 +228,14 @@ def random_table(
     return table
 
 
+class SpelledTable(TableModel):
+    """A table that also takes texts as parameters, as a model with a tokenizer does."""
+
+    def cut(self, text: str) -> list[int]:
+        """Token ids of a text inside another: those of the text alone."""
+        return self.encode(text)
+
+
 def tables(vocabulary: int) -> dict[str, TableModel]:
     """A target and a draft that agrees with it now and then."""
     target = random_table(1, vocabulary)
@@ -236,7 +244,7 @@ def tables(vocabulary: int) -> dict[str, TableModel]:
     def near(tokens: tuple[int, ...]) -> list[float]:
         return [(2 * p + q) / 3 for p, q in zip(target(tokens), other(tokens), strict=True)]
 
-    return {"target": TableModel(target, vocabulary), "draft": TableModel(near, vocabulary)}
+    return {"target": SpelledTable(target, vocabulary), "draft": SpelledTable(near, vocabulary)}
 
 
 def distance(a: dict[tuple[int, ...], float], b: dict[tuple[int, ...], float]) -> float:

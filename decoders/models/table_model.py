@@ -74,10 +74,6 @@ class TableModel:
             text = text[len(piece) :]
         return ids
 
-    def cut(self, text: str) -> list[int]:
-        """Token ids of a text inside another: those of the text alone."""
-        return self.encode(text)
-
     def encode_after(self, before: list[int], text: str) -> list[int]:
         """Token ids of a text after others: those of the text alone."""
         return self.encode(text)
