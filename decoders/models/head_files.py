@@ -14,7 +14,8 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
 from decoders.heads import KINDS, SCORERS, DraftModule, Target
-from decoders.models.catalog import SHIPPED, kind, with_weights
+from decoders.models import catalog
+from decoders.models.catalog import kind, with_weights
 from decoders.models.rounded_change import SCALE, rounded
 from decoders.refusal import Refusal, said_by
 
@@ -103,13 +104,13 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 def shipped_heads(wanted: str = "heads") -> list[str]:
     """Names of the shipped heads of kind `wanted`: those that draft, or a kind that scores."""
-    configs = SHIPPED.glob("*/config.json")
+    configs = catalog.SHIPPED.glob("*/config.json")
     return sorted(path.parent.name for path in configs if kind(json.loads(path.read_text("utf-8"))) == wanted)
 
 
 def find(name: str) -> Path:
     """The folder of heads with this shipped name or path. Raises Refusal with one sentence."""
-    if "/" not in name and (SHIPPED / name).is_dir():
+    if "/" not in name and (catalog.SHIPPED / name).is_dir():
         return with_weights(name)
     folder = Path(name).expanduser()
     known = ", ".join(shipped_heads()) or "none is shipped yet"

@@ -31,7 +31,7 @@ from decoders.heads import (
     TunedLens,
 )
 from decoders.model_defaults import listed, settings_of
-from decoders.models import head_files
+from decoders.models import catalog, head_files
 from decoders.models.catalog import kind, sorted_draft, with_weights
 from decoders.models.companions import loaded, shipped_companion
 from decoders.models.model_heads import heads_inside, load_heads
@@ -247,7 +247,7 @@ class LoadedModel:
     def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:
         modules: dict[str, torch.nn.Module] = {}
         for name in head_files.shipped_heads(wanted):
-            if head_files.read_config(name, head_files.SHIPPED / name)["target"] == self.name:
+            if head_files.read_config(name, catalog.SHIPPED / name)["target"] == self.name:
                 modules |= load_heads(name, self)
         return modules
 

@@ -10,7 +10,7 @@ from decoders.chooser import Exhaustive
 from decoders.heads import KINDS, DraftModule, Target, take_taps
 from decoders.heads.cross_attention.cross_attention import CrossAttentionDrafter
 from decoders.lane import Lane, Limits
-from decoders.models import head_files
+from decoders.models import catalog, head_files
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.models.table_model import exact_distribution
@@ -117,7 +117,7 @@ def test_heads_of_several_folders_are_found_by_name(tmp_path, monkeypatch):
     """Two shipped folders for one target: a lane finds the heads of both."""
     target = load(tiny_models.save(tmp_path / "target", seed=3))
     modules = tiny_models.random_modules(Target.of(target.model))
-    monkeypatch.setattr(head_files, "SHIPPED", tmp_path)
+    monkeypatch.setattr(catalog, "SHIPPED", tmp_path)
     for kind in ("medusa", "eagle"):
         head_files.save(
             tmp_path / f"{kind}-heads",
