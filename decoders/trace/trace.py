@@ -274,7 +274,7 @@ def malformed(events: Iterable[Event], trunk: int) -> str | None:
     prompt.
 
     Looks for unknown nodes and statuses, nodes that are proposed twice, given tokens that do not follow the
-    prompt, and `top` entries that are not pairs.
+    prompt, `top` entries that are not pairs, and log-probabilities above 0.
     """
     known, given = set(range(trunk)), trunk
     for event in events:
@@ -287,6 +287,8 @@ def malformed(events: Iterable[Event], trunk: int) -> str | None:
                 return f"node {event.node} is said to be given, but does not follow the prompt."
             known.add(event.node)
             given += event.given
+            if above_0(event.logprob):
+                return f"the log-probability of node {event.node} is above 0."
         elif isinstance(event, Verdict):
             if event.status not in STATUSES:
                 return f"node {event.node} has the unknown status {event.status!r}."
@@ -298,6 +300,18 @@ def malformed(events: Iterable[Event], trunk: int) -> str | None:
                 return f"node {unknown[0]} is committed but does not exist."
             if len(event.logprobs) != len(event.nodes):
                 return "a commit has not one log-probability for each node."
-        elif isinstance(event, Distribution) and any(len(pair) != 2 for pair in event.top):
-            return f"what was on offer after node {event.node} is not given as pairs of a token and a number."
+            if any(map(above_0, event.logprobs)):
+                return f"a log-probability of the commit of node {event.nodes[0]} is above 0."
+        elif isinstance(event, Distribution):
+            if any(len(pair) != 2 for pair in event.top):
+                return (
+                    f"the top of the distribution after node {event.node} is not pairs of token and number."
+                )
+            if any(above_0(logprob) for _, logprob in event.top):
+                return f"a log-probability after node {event.node} is above 0."
     return None
+
+
+def above_0(logprob: float | None) -> bool:
+    """Whether this cannot be a log-probability: above 0 by more than rounding."""
+    return logprob is not None and logprob > 0.01
