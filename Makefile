@@ -36,7 +36,7 @@ test: setup
 	$(BIN)/python -m tests.browser.install
 	@test -x .vllm/bin/python || echo "The tests against vLLM are left out: make vllm sets up what they need."
 	$(ENVIRONMENT) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
-		--assert=plain $(SECOND_TRY) || { echo "Some tests failed (above). They run again, with values:"; $(FAILED_AGAIN); exit 1; }
+		--assert=plain --durations=25 --durations-min=5 $(SECOND_TRY) || { echo "Some tests failed (above). They run again, with values:"; $(FAILED_AGAIN); exit 1; }
 
 lint: setup
 	$(BIN)/ruff check .
