@@ -182,10 +182,24 @@ def cells(text: str) -> int:
     """The width of a text in character cells: East Asian wide characters and emoji take two, combining marks
     none.
     """
-    wide = {"W": 2, "F": 2}
-    return sum(
-        0 if unicodedata.category(c)[0] == "M" else wide.get(unicodedata.east_asian_width(c), 1) for c in text
-    )
+    return sum(map(cells_of_character, text))
+
+
+def cells_of_character(character: str) -> int:
+    """As `cells`, of one character."""
+    if unicodedata.category(character)[0] == "M":
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def longest_prefix(text: str, room: int) -> str:
+    """The longest beginning of a text that takes at most `room` cells."""
+    width = 0
+    for i, character in enumerate(text):
+        width += cells_of_character(character)
+        if width > room:
+            return text[:i]
+    return text
 
 
 def fit(text: str, width: float, size: float) -> str:
@@ -198,11 +212,7 @@ def fit(text: str, width: float, size: float) -> str:
     bare = text[1:] if text.startswith("␣") and len(text) > 1 else text
     if cells(bare) <= room:
         return bare
-    kept = ""
-    for char in bare:
-        if cells(kept + char) > room - 1:
-            break
-        kept += char
+    kept = longest_prefix(bare, room - 1)
     return kept + "…" if cells(kept) >= 2 else ""
 
 

@@ -74,6 +74,7 @@ def test_what_is_cut_all_the_same_is_whole_when_it_is_pointed_at():
         ("␣garden", 2, "garden"),
         ("in the garden", 2, "in the\ngarden"),
         ("incomprehensibilities", 2, "incomp\nrehen…"),
+        ("x" * 20_000, 3, "xxxxxx\nxxxxxx\nxxxxx…"),  # of a foreign file; minutes if each line measured all
         ("", 2, ""),
     ],
 )
