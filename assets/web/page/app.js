@@ -5,7 +5,9 @@ class App extends page.Emitter {
     super();
     this.root = root;
     this.data = data;
-    this.session = [...crypto.getRandomValues(new Uint8Array(18))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    this.session = [...crypto.getRandomValues(new Uint8Array(18))]
+      .map((byte) => byte.toString(16).padStart(2, "0"))
+      .join("");
     this.strategies = new Map(data.strategies.map((s) => [s.name, s]));
     this.theme = document.documentElement.dataset.theme || "light";
     this.colour = "source";
@@ -36,7 +38,8 @@ class App extends page.Emitter {
   async showSection(name) {
     this.wanted = name;
     const tab = document.getElementById("explorer-tab-" + name + "-button");
-    if (!tab || name === this.section || !document.documentElement.classList.contains("explorer-home-ready")) return; // see page.attach
+    if (!tab || name === this.section || !document.documentElement.classList.contains("explorer-home-ready"))
+      return; // see page.attach
     tab.click();
     this.arrive(name);
     await new Promise((resolve) => requestAnimationFrame(resolve));
@@ -82,7 +85,8 @@ class App extends page.Emitter {
   // A lane has come to the run, a branch of `parent`, in the place of `instead` if there is one: `answer` is the server's,
   // {run, lane, setup}.
   grow(answer, parent, instead) {
-    const unchanged = this.runKey === this.settingsKey(), paused = this.run.state === "paused";
+    const unchanged = this.runKey === this.settingsKey(),
+      paused = this.run.state === "paused";
     if (instead) this.removeLane(instead);
     const lane = new page.LanePane(this, { ...answer.setup, view: parent.view });
     const run = new page.Run(this, answer.run, paused ? "paused" : "running");
@@ -106,9 +110,16 @@ class App extends page.Emitter {
   request() {
     const tokens = this.bar.tokens.value.trim();
     return {
-      prompt: this.bar.prompt.value, max_new_tokens: tokens !== "" && Number.isFinite(Number(tokens)) ? Number(tokens) : tokens,
-      lanes: this.lanes.map((lane) => ({ strategy: lane.setup.strategy, parameters: lane.setup.parameters, seed: lane.setup.seed,
-        ...(lane.setup.begin ? { begin: lane.setup.begin } : {}) })), models: this.choice, chat: this.chat,
+      prompt: this.bar.prompt.value,
+      max_new_tokens: tokens !== "" && Number.isFinite(Number(tokens)) ? Number(tokens) : tokens,
+      lanes: this.lanes.map((lane) => ({
+        strategy: lane.setup.strategy,
+        parameters: lane.setup.parameters,
+        seed: lane.setup.seed,
+        ...(lane.setup.begin ? { begin: lane.setup.begin } : {}),
+      })),
+      models: this.choice,
+      chat: this.chat,
     };
   }
 
@@ -152,19 +163,26 @@ class App extends page.Emitter {
   // Whether other models were chosen than those whose run the lanes show.
   outdated() {
     const { run, choice } = this;
-    return Boolean(run) && !page.sameModels(run.choice, choice) && !(run.models && page.sameModels(run.models, choice));
+    return (
+      Boolean(run) &&
+      !page.sameModels(run.choice, choice) &&
+      !(run.models && page.sameModels(run.models, choice))
+    );
   }
 
   // Whether prompt or length are others than those of the run.
   retyped() {
     const text = ({ prompt, max_new_tokens, chat }) => JSON.stringify([prompt, max_new_tokens, chat]);
-    if (this.runKey !== this.retypedFor) [this.retypedFor, this.runText] = [this.runKey, text(JSON.parse(this.runKey))];
+    if (this.runKey !== this.retypedFor)
+      [this.retypedFor, this.runText] = [this.runKey, text(JSON.parse(this.runKey))];
     return this.runText !== text(this.request());
   }
 
   // Why a lane with its present settings was refused when Run was pressed.
   refusal(lane) {
-    return this.refused && this.refused.key === this.settingsKey() ? this.refused.lanes[this.lanes.indexOf(lane)] : null;
+    return this.refused && this.refused.key === this.settingsKey()
+      ? this.refused.lanes[this.lanes.indexOf(lane)]
+      : null;
   }
 
   edited() {
@@ -229,8 +247,19 @@ class App extends page.Emitter {
   drawLaneButtons() {
     this.bar.laneButtons.hidden = this.lanes.length === 1;
     this.lanes.forEach((lane, index) => lane.element.classList.toggle("current", index === this.phoneLane));
-    this.bar.laneButtons.replaceChildren(...this.lanes.map((lane, index) =>
-      h("button", { type: "button", "aria-pressed": String(index === this.phoneLane), onclick: () => this.front(index) }, index + 1 + " " + lane.title())));
+    this.bar.laneButtons.replaceChildren(
+      ...this.lanes.map((lane, index) =>
+        h(
+          "button",
+          {
+            type: "button",
+            "aria-pressed": String(index === this.phoneLane),
+            onclick: () => this.front(index),
+          },
+          index + 1 + " " + lane.title(),
+        ),
+      ),
+    );
   }
 
   setTheme(theme) {
@@ -269,12 +298,14 @@ class App extends page.Emitter {
 
   async begin(state) {
     if (this.starting) return;
-    if (!this.bar.prompt.value) return this.fail("The prompt is empty: write the beginning of a text, for example Once upon a time.");
+    if (!this.bar.prompt.value)
+      return this.fail("The prompt is empty: write the beginning of a text, for example Once upon a time.");
     this.starting = true;
     this.status();
     const key = this.settingsKey();
     try {
-      const before = this.run && !this.run.over ? this.run : null, count = this.lanes.length;
+      const before = this.run && !this.run.over ? this.run : null,
+        count = this.lanes.length;
       const run = await page.start(this, state);
       this.lanes.forEach((lane) => lane.drawHint());
       if (!run) return;
@@ -294,7 +325,8 @@ class App extends page.Emitter {
   take(answer) {
     for (const lane of this.lanes) if (lane.runIndex !== null) lane.feed(answer.lanes[lane.runIndex]);
     this.run.decoded = answer.more ? Math.max(...answer.lanes.map((lane) => lane.count)) : null; // steps, where not all came
-    const { playback } = this, newest = playback.following && !playback.playing;
+    const { playback } = this,
+      newest = playback.following && !playback.playing;
     playback.count();
     playback.seek(newest ? playback.ticks.length : playback.position, false);
     this.emit("data");
@@ -318,7 +350,8 @@ class App extends page.Emitter {
 
   status() {
     const makeSense = this.data.buttons[this.state()];
-    for (const [name, button] of Object.entries(this.bar.buttons)) button.disabled = !makeSense.includes(name);
+    for (const [name, button] of Object.entries(this.bar.buttons))
+      button.disabled = !makeSense.includes(name);
     page.say(this);
     this.emit("state");
   }
@@ -327,7 +360,9 @@ class App extends page.Emitter {
 
   // The lanes with which the page has opened, if nobody touched them, become ones that the models can run.
   openWith(lanes) {
-    const setups = JSON.stringify(this.data.example.lanes.map(({ strategy, parameters }) => [strategy, parameters]));
+    const setups = JSON.stringify(
+      this.data.example.lanes.map(({ strategy, parameters }) => [strategy, parameters]),
+    );
     if (JSON.stringify(this.lanes.map(({ setup }) => [setup.strategy, setup.parameters])) !== setups) return;
     lanes.forEach(({ strategy, parameters }, index) => this.lanes[index].choose(strategy, parameters));
     this.lanes.slice(lanes.length).forEach((lane) => this.removeLane(lane));
@@ -355,11 +390,23 @@ page.boot = function (data) {
   window.decodingExplorer = {
     app: page.app,
     get lanes() {
-      return page.app.lanes.map((lane) => ({ scene: lane.scene, chips: lane.chips, rows: lane.rows, shown: lane.shown,
-        count: lane.rows.length, strategy: lane.setup.strategy, view: lane.view, ended: lane.answerState.ended }));
+      return page.app.lanes.map((lane) => ({
+        scene: lane.scene,
+        chips: lane.chips,
+        rows: lane.rows,
+        shown: lane.shown,
+        count: lane.rows.length,
+        strategy: lane.setup.strategy,
+        view: lane.view,
+        ended: lane.answerState.ended,
+      }));
     },
-    get state() { return page.app.state(); },
-    get run() { return page.app.run && page.app.run.id; },
+    get state() {
+      return page.app.state();
+    },
+    get run() {
+      return page.app.run && page.app.run.id;
+    },
     call: page.call,
   };
 };

@@ -13,7 +13,8 @@ page.h = function (tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "value" || name === "checked" || name === "disabled" || name === "hidden") element[name] = value;
+    else if (name === "value" || name === "checked" || name === "disabled" || name === "hidden")
+      element[name] = value;
     else if (value !== null && value !== undefined) element.setAttribute(name, value);
   }
   element.append(...children.filter((child) => child !== null && child !== undefined));
@@ -24,7 +25,9 @@ page.h = function (tag, attributes, ...children) {
 page.made = function (html) {
   const home = page.h("template");
   home.innerHTML = html;
-  return Object.fromEntries([...home.content.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
+  return Object.fromEntries(
+    [...home.content.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]),
+  );
 };
 
 // Gives an element a text, and touches nothing where it has that text: at every step of a run most stay as they were.
@@ -53,7 +56,8 @@ page.disclose = function (button, panel, fill) {
 // A row, or a column, that is one tab stop: arrow keys, Home and End walk its elements; `reach` is called with the one reached.
 page.rove = function (row, selector, reach, [back, on] = ["ArrowLeft", "ArrowRight"]) {
   row.addEventListener("keydown", (event) => {
-    const all = [...row.querySelectorAll(selector)], at = all.indexOf(event.target);
+    const all = [...row.querySelectorAll(selector)],
+      at = all.indexOf(event.target);
     const to = { [on]: at + 1, [back]: at - 1, Home: 0, End: all.length - 1 }[event.key];
     if (at < 0 || to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();

@@ -3,8 +3,12 @@
 const panel = () => document.getElementById("explorer-models");
 
 // A choice with every key, always in the same order.
-page.completeChoice = ({ target, draft, dtype, device }) =>
-  ({ target, draft: draft || null, dtype: dtype || "auto", device: device || "auto" });
+page.completeChoice = ({ target, draft, dtype, device }) => ({
+  target,
+  draft: draft || null,
+  dtype: dtype || "auto",
+  device: device || "auto",
+});
 page.sameModels = (a, b) => JSON.stringify(page.completeChoice(a)) === JSON.stringify(page.completeChoice(b));
 
 // Tells the panel what its chat template renders; without a chat only that there is none any more.
@@ -26,7 +30,11 @@ page.addPart((app) => {
   app.ask = (models, chat) => {
     const others = models && !page.sameModels(models, app.choice);
     if (!others && chat === undefined) return;
-    app.emit("wanted", { models: others ? page.completeChoice(models) : null, chat: app.chat, count: count++ }); // what is asked again counts again
+    app.emit("wanted", {
+      models: others ? page.completeChoice(models) : null,
+      chat: app.chat,
+      count: count++,
+    }); // what is asked again counts again
     if (others && panel()) panel().scrollIntoView({ block: "nearest" });
   };
 
@@ -41,7 +49,8 @@ page.addPart((app) => {
     const chat = facts.target.chat ? " It has a chat template: switch it on under Models." : "";
     app.remark(sentence + chat);
     app.emit("models");
-    if (panel().contains(document.activeElement) || document.activeElement === document.body) panel().querySelector("button").focus();
+    if (panel().contains(document.activeElement) || document.activeElement === document.body)
+      panel().querySelector("button").focus();
   };
 
   // The chat has been switched on or off, or its system message has changed.

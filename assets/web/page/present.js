@@ -8,7 +8,14 @@ async function showCode(lane) {
   const there = lane.element.querySelector(".qr");
   if (there) return there.remove();
   const { svg } = await page.call("explorer_qr", { link: await page.linkOf(lane.app.setup()) });
-  if (svg) lane.element.append(h("img", { class: "qr", alt: "QR code: opens and runs this set-up", src: "data:image/svg+xml," + encodeURIComponent(svg) }));
+  if (svg)
+    lane.element.append(
+      h("img", {
+        class: "qr",
+        alt: "QR code: opens and runs this set-up",
+        src: "data:image/svg+xml," + encodeURIComponent(svg),
+      }),
+    );
 }
 
 // Shows the lane; a sentence if this browser does not let it.
@@ -23,11 +30,15 @@ page.present = async function (lane) {
 };
 
 page.addPart((app) => {
-  for (const name of ["beforeprint", "afterprint"]) window.addEventListener(name, () => {
-    app.root.classList.toggle(PAPER, name === "beforeprint");
-    for (const { scene } of app.lanes) if (scene) (scene.measure(), scene.draw()); // before its observer hears of the new width
-  });
-  document.addEventListener("fullscreenchange", () => document.fullscreenElement || app.root.querySelector(".qr")?.remove());
+  for (const name of ["beforeprint", "afterprint"])
+    window.addEventListener(name, () => {
+      app.root.classList.toggle(PAPER, name === "beforeprint");
+      for (const { scene } of app.lanes) if (scene) (scene.measure(), scene.draw()); // before its observer hears of the new width
+    });
+  document.addEventListener(
+    "fullscreenchange",
+    () => document.fullscreenElement || app.root.querySelector(".qr")?.remove(),
+  );
   document.addEventListener("keydown", (event) => {
     const lane = app.lanes.find((one) => one.element === document.fullscreenElement);
     if (lane && event.key.toLowerCase() === "q") showCode(lane);

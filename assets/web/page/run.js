@@ -11,8 +11,11 @@ page.connect = (functions) => attached(functions);
 // One call; a sentence in `error` if it failed, `unheard` if nobody answered. Says whose it is: runs answer only to the page
 // that started them.
 page.call = async function (name, request) {
-  const functions = await server, app = page.app, own = app.run && request.run === app.run.id ? app.run : null;
-  if (!functions[name]) return { error: "A saved run can only be replayed; Decoding Explorer itself can do this." };
+  const functions = await server,
+    app = page.app,
+    own = app.run && request.run === app.run.id ? app.run : null;
+  if (!functions[name])
+    return { error: "A saved run can only be replayed; Decoding Explorer itself can do this." };
   if (own && own.lost) return { error: "The app no longer has this run.", unheard: true, lost: true };
   const text = await page.connection.through(functions[name]({ session: app.session, ...request }));
   if (text === undefined || text === null) return page.connection.missed();
@@ -23,7 +26,7 @@ page.call = async function (name, request) {
 
 // A call that can wait: asked again when the app is back.
 page.patient = async function (name, request) {
-  for (let tries = 0; ; ) {
+  for (let tries = 0; ;) {
     const answer = await page.call(name, request);
     if (answer.lost || !(answer.away || (answer.unheard && tries < 5))) return answer;
     tries += answer.away ? 0 : 1;
@@ -36,7 +39,8 @@ page.patient = async function (name, request) {
 function painted(app) {
   if (document.hidden) return Promise.resolve(); // no frames, and timers of pages that nobody sees are slowed down
   return new Promise((resolve) => {
-    const look = () => (app.lanes.some((lane) => lane.drawing()?.waiting) ? requestAnimationFrame(look) : resolve());
+    const look = () =>
+      app.lanes.some((lane) => lane.drawing()?.waiting) ? requestAnimationFrame(look) : resolve();
     requestAnimationFrame(look);
     setTimeout(resolve, 400); // whatever happens to the frames
   });
@@ -59,7 +63,8 @@ page.Run = class {
 
   // One pull; false if it failed.
   async pull(wait) {
-    const panes = this.app.lanes, count = this.count;
+    const panes = this.app.lanes,
+      count = this.count;
     const cursors = Array.from({ length: count }, () => ({ view: "text", ops: 1e9, rows: 1e9 })); // lanes that were removed
     for (const pane of panes) if (pane.runIndex !== null) cursors[pane.runIndex] = pane.cursor();
     const answer = await page.call("explorer_pull", { run: this.id, cursors, wait, state: this.state });
@@ -77,7 +82,7 @@ page.Run = class {
 
   // Pulls until the run is over, then now and then; where the app cannot be reached, as soon as it can.
   async follow() {
-    for (let misses = 0; this.app.run === this && !this.lost; ) {
+    for (let misses = 0; this.app.run === this && !this.lost;) {
       if (this.wish) await this.control(this.wish);
       const got = await this.pull(this.over ? 0 : 1);
       misses = got ? 0 : misses + 1;
@@ -112,9 +117,9 @@ async function sayLoading(app, models, started) {
   let open = true;
   const over = () => (open = false);
   started.then(over, over);
-  for (app.loads = ""; open; ) {
+  for (app.loads = ""; open;) {
     await new Promise((resolve) => setTimeout(resolve, 200)); // models that are there need no sentence
-    const progress = open && await page.call("explorer_models_progress", { models, sentence: app.loads });
+    const progress = open && (await page.call("explorer_models_progress", { models, sentence: app.loads }));
     if (!open || progress.state !== "loading" || progress.sentence === app.loads) continue;
     app.loads = progress.sentence;
     app.status();
@@ -124,7 +129,8 @@ async function sayLoading(app, models, started) {
 
 // Starts a run of the lanes' settings; null and a sentence in the page if that is not possible.
 page.start = async function (app, state) {
-  const request = app.request(), started = page.call("explorer_start", { ...request, state, session: app.session });
+  const request = app.request(),
+    started = page.call("explorer_start", { ...request, state, session: app.session });
   sayLoading(app, request.models, started);
   const { error, run, refused = [] } = await started;
   app.refused = { key: JSON.stringify(request), lanes: refused };

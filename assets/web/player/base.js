@@ -97,7 +97,9 @@ player.Drawing = class {
 
   // The nodes that are kept outlined, for whomever.
   kept() {
-    return Object.values(this.keeps).flat().filter((node) => typeof node === "number");
+    return Object.values(this.keeps)
+      .flat()
+      .filter((node) => typeof node === "number");
   }
 
   // Sets where the lane parts from another: {node, words}, or null.

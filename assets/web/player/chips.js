@@ -1,6 +1,7 @@
 // The running text of a lane as real text: one chip per token, coloured by source, entropy or log-probability.
 // Page text, not SVG: it wraps, is selected, found and read aloud. Tokens are only ever set as text.
-const ONE_LINE = 120, SOME_LINES = 400; // chips kept in the page where they are not a text to read; the rest is out of sight anyway
+const ONE_LINE = 120,
+  SOME_LINES = 400; // chips kept in the page where they are not a text to read; the rest is out of sight anyway
 const PHONE = window.matchMedia("(max-width: 760px)"); // as in player.css: there the line is four lines, the newest last
 const SPACES = { "␣": " ", "↵": "\n", "⇥": "\t" };
 let made = 0; // lists on this page, so that every token has an id of its own
@@ -17,7 +18,9 @@ function spoken(mark, { state, spans }) {
 function place(parent, children) {
   const wanted = new Set(children);
   for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
-  children.forEach((child, i) => parent.children[i] === child || parent.insertBefore(child, parent.children[i] || null));
+  children.forEach(
+    (child, i) => parent.children[i] === child || parent.insertBefore(child, parent.children[i] || null),
+  );
 }
 
 player.Chips = class extends player.Drawing {
@@ -58,7 +61,8 @@ player.Chips = class extends player.Drawing {
   // Outlines the chips of a node; null: those that are kept.
   highlight(node) {
     const wanted = [].concat(node ?? this.kept());
-    for (const { element, mark } of this.made.values()) element.classList.toggle("dp-outlined", wanted.includes(mark.node));
+    for (const { element, mark } of this.made.values())
+      element.classList.toggle("dp-outlined", wanted.includes(mark.node));
   }
 
   keep(node, by) {
@@ -71,7 +75,8 @@ player.Chips = class extends player.Drawing {
     const first = this.unseen && this.root.querySelector(".dp-outlined");
     if (!first) return;
     this.unseen = false;
-    this.scroller.scrollTop += first.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top - 40;
+    this.scroller.scrollTop +=
+      first.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top - 40;
   }
 
   markOf(target) {
@@ -81,14 +86,24 @@ player.Chips = class extends player.Drawing {
 
   // Enter goes to the newest token, arrows walk, Enter says why, Escape leaves. The list stays the one tab stop.
   key(event) {
-    const all = [...this.root.querySelectorAll(".dp-chip")].filter((chip) => this.prose || chip.offsetLeft >= 0);
-    const at = this.pointed ? all.indexOf(this.pointed) : -1, last = all.length - 1;
+    const all = [...this.root.querySelectorAll(".dp-chip")].filter(
+      (chip) => this.prose || chip.offsetLeft >= 0,
+    );
+    const at = this.pointed ? all.indexOf(this.pointed) : -1,
+      last = all.length - 1;
     if (event.ctrlKey || event.metaKey || event.altKey || last < 0) return;
     if (event.key === "Enter" && at >= 0) this.options.onPick(this.markOf(this.pointed));
     else if (event.key === "Enter") this.point(all[last]);
     else if (event.key === "Escape" && at >= 0) this.point(null);
     else {
-      const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: last }[event.key];
+      const to = {
+        ArrowRight: at + 1,
+        ArrowDown: at + 1,
+        ArrowLeft: at - 1,
+        ArrowUp: at - 1,
+        Home: 0,
+        End: last,
+      }[event.key];
       if (at < 0 || to === undefined) return;
       this.point(all[Math.max(0, Math.min(to, last))]);
     }
@@ -114,7 +129,10 @@ player.Chips = class extends player.Drawing {
     let marks = this.marksAt();
     if (this.prose) marks = marks.filter((mark) => mark.state !== "rejected");
     else marks = marks.slice(PHONE.matches ? -SOME_LINES : -ONE_LINE);
-    place(this.root, marks.map((mark) => this.chip(mark)));
+    place(
+      this.root,
+      marks.map((mark) => this.chip(mark)),
+    );
     this.paintedStep = this.step();
     this.reveal();
   }
@@ -123,33 +141,49 @@ player.Chips = class extends player.Drawing {
   chip(mark) {
     let entry = this.made.get(mark.id);
     if (!entry) {
-      const element = h("span", { role: "option", id: "dp-" + this.number + "-" + mark.id, "data-id": mark.id });
+      const element = h("span", {
+        role: "option",
+        id: "dp-" + this.number + "-" + mark.id,
+        "data-id": mark.id,
+      });
       entry = { element, look: "" };
       this.made.set(mark.id, entry);
     }
     const parted = this.parting && this.parting.node === mark.node ? this.parting.words : "";
-    const look = [mark.state, mark.text, mark.logprob, mark.entropy, mark.span, this.by, this.settled?.[mark.node], parted].join(" ");
+    const look = [
+      mark.state,
+      mark.text,
+      mark.logprob,
+      mark.entropy,
+      mark.span,
+      this.by,
+      this.settled?.[mark.node],
+      parted,
+    ].join(" ");
     entry.mark = mark;
     if (look !== entry.look) this.dress(entry, mark, look);
     return entry.element;
   }
 
   dress(entry, mark, look) {
-    const { element } = entry, { state, spans } = this.colours;
+    const { element } = entry,
+      { state, spans } = this.colours;
     entry.look = look;
     element.className = "dp-chip is-" + (state[mark.state] ? mark.state : "chosen");
     element.classList.toggle("dp-outlined", this.kept().includes(mark.node));
     if (spans[mark.span]) element.classList.add("dp-" + mark.span);
     element.title = spans[mark.span] || "";
     element.setAttribute("aria-label", spoken(mark, this.colours));
-    if (this.prose) element.replaceChildren(mark.plain ?? mark.text.replace(/[␣↵⇥]/g, (sign) => SPACES[sign]));
+    if (this.prose)
+      element.replaceChildren(mark.plain ?? mark.text.replace(/[␣↵⇥]/g, (sign) => SPACES[sign]));
     else this.fill(element, mark);
     player.dressParting(element, mark, this.parting, this.prose);
   }
 
   // A token as a chip: its white space as signs, the mark of its state, its number as a bar.
   fill(element, mark) {
-    const space = mark.text.startsWith("␣"), { sign } = this.colours.state[mark.state] || {};
+    const space = mark.text.startsWith("␣"),
+      { sign } = this.colours.state[mark.state] || {};
     element.replaceChildren(mark.text.slice(space ? 1 : 0));
     if (space) element.prepend(h("span", { class: "dp-space" }, "␣"));
     if (sign) element.append(h("span", { class: "dp-chip-mark", "aria-hidden": "true" }, sign));
@@ -166,7 +200,8 @@ player.Chips = class extends player.Drawing {
       element.title = "settled after " + deep + " of " + layers + " layers";
     }
     if (this.by === "depth") return;
-    const nats = this.by === "entropy" ? mark.entropy : typeof mark.logprob === "number" ? -mark.logprob : null;
+    const nats =
+      this.by === "entropy" ? mark.entropy : typeof mark.logprob === "number" ? -mark.logprob : null;
     if (typeof nats !== "number") return;
     const bits = nats / Math.LN2;
     element.append(h("span", { class: "dp-chip-bar", style: `width:${Math.min(100, 12.5 * bits)}%` }));
