@@ -1,5 +1,5 @@
-// The page: holds what is chosen and what is shown, draws the stored run at once, and ties bars, lanes and the run together.
-// Knows nothing of strategies but their declarations, and nothing of how marks are drawn.
+// The page: holds what is chosen and what is shown, draws the stored run at once, and ties bars, lanes and
+// the run together. Knows nothing of strategies but their declarations, and nothing of how marks are drawn.
 class App extends page.Emitter {
   constructor(root, data) {
     super();
@@ -48,7 +48,8 @@ class App extends page.Emitter {
   // A tab has been chosen: by showSection, or by hand.
   arrive(name) {
     const panel = document.getElementById("explorer-tab-" + name);
-    if (panel) panel.setAttribute("aria-labelledby", panel.id + "-button"); // it may not have been there when showSection asked
+    // It may not have been there when showSection asked.
+    if (panel) panel.setAttribute("aria-labelledby", panel.id + "-button");
     this.section = this.wanted = name;
   }
 
@@ -59,7 +60,8 @@ class App extends page.Emitter {
     if (answer) this.adopt(run, answer);
   }
 
-  // Shows a run that is done already and whose settings are the page's: `answer` is a pull's answer from its beginning.
+  // Shows a run that is done already and whose settings are the page's: `answer` is a pull's answer from its
+  // beginning.
   adopt(runId, answer) {
     this.show(new page.Run(this, runId, "done"), this.lanes.length);
     this.run.stored = true;
@@ -82,8 +84,8 @@ class App extends page.Emitter {
     this.emit("run", run);
   }
 
-  // A lane has come to the run, a branch of `parent`, in the place of `instead` if there is one: `answer` is the server's,
-  // {run, lane, setup}.
+  // A lane has come to the run, a branch of `parent`, in the place of `instead` if there is one: `answer` is
+  // the server's, {run, lane, setup}.
   grow(answer, parent, instead) {
     const unchanged = this.runKey === this.settingsKey(),
       paused = this.run.state === "paused";
@@ -105,7 +107,7 @@ class App extends page.Emitter {
     lane.element.scrollIntoView({ block: "nearest" });
   }
 
-  // ---- settings -------------------------------------------------------------------------------------------------
+  // ---- settings -------------------------------------------------------------------------------------------
 
   request() {
     const tokens = this.bar.tokens.value.trim();
@@ -128,7 +130,8 @@ class App extends page.Emitter {
     return { ...this.request(), lanes: this.lanes.map((lane) => ({ ...lane.setup, view: lane.view })) };
   }
 
-  // Puts prompt, length and lanes in place (what is left out stays) and shows them; runs nothing, asks for other models.
+  // Puts prompt, length and lanes in place (what is left out stays) and shows them; runs nothing, asks for
+  // other models.
   applySetup(setup) {
     if (setup.prompt !== undefined) this.bar.prompt.value = setup.prompt;
     if (setup.max_new_tokens !== undefined) this.bar.tokens.value = String(setup.max_new_tokens);
@@ -199,7 +202,8 @@ class App extends page.Emitter {
     this.edited();
   }
 
-  // A strategy of another tab in a lane of its own while there is room, else in place of the last one; asks for the models that it needs.
+  // A strategy of another tab in a lane of its own while there is room, else in place of the last one; asks
+  // for the models that it needs.
   async openInLane(strategy, models) {
     if (this.lanes.length < this.data.limits.lanes) this.addLane({ strategy });
     else this.lanes.at(-1).choose(strategy);
@@ -281,7 +285,7 @@ class App extends page.Emitter {
     for (const lane of this.lanes) await lane.colour(colour);
   }
 
-  // ---- the run --------------------------------------------------------------------------------------------------
+  // ---- the run --------------------------------------------------------------------------------------------
 
   async press(name) {
     this.fail("");
@@ -324,7 +328,8 @@ class App extends page.Emitter {
   // Takes a pull's answer.
   take(answer) {
     for (const lane of this.lanes) if (lane.runIndex !== null) lane.feed(answer.lanes[lane.runIndex]);
-    this.run.decoded = answer.more ? Math.max(...answer.lanes.map((lane) => lane.count)) : null; // steps, where not all came
+    // How many steps are decoded, where not all of them came with this answer.
+    this.run.decoded = answer.more ? Math.max(...answer.lanes.map((lane) => lane.count)) : null;
     const { playback } = this,
       newest = playback.following && !playback.playing;
     playback.count();
@@ -340,7 +345,8 @@ class App extends page.Emitter {
   }
 
   fail(sentence) {
-    this.failedAway = Boolean(sentence) && page.connection.state !== "there"; // then it is over when the app is back
+    // Then it is over when the app is back.
+    this.failedAway = Boolean(sentence) && page.connection.state !== "there";
     this.bar.alert.textContent = sentence;
   }
 
@@ -356,7 +362,7 @@ class App extends page.Emitter {
     this.emit("state");
   }
 
-  // ---- the server is there ------------------------------------------------------------------------------------------
+  // ---- the server is there --------------------------------------------------------------------------------
 
   // The lanes with which the page has opened, if nobody touched them, become ones that the models can run.
   openWith(lanes) {
@@ -373,7 +379,8 @@ class App extends page.Emitter {
       const answer = await page.patient("explorer_hello", {});
       if (answer.error) return this.fail(answer.error);
       this.models = answer;
-      for (const declared of answer.strategies || []) this.strategies.set(declared.name, declared); // what came with a file stays
+      // What came with a file stays.
+      for (const declared of answer.strategies || []) this.strategies.set(declared.name, declared);
       Object.assign(this.data.fields, answer.fields);
       if (answer.strategies) for (const lane of this.lanes) lane.describe();
       if (answer.opening && !this.run && !this.starting) this.openWith(answer.opening);
@@ -420,10 +427,12 @@ page.draw = function () {
 
 // Gradio's front end starts when our picture is on the screen; see Inject in explorer/page/serve.py.
 function startGradio() {
-  window.decodingExplorer.drawn = performance.now(); // a task after the frame: the first picture is on the screen
+  // A task after the frame: the first picture is on the screen.
+  window.decodingExplorer.drawn = performance.now();
   const next = document.getElementById("explorer-next");
   if (next) document.head.append(h("script", { type: "module", crossorigin: "", src: next.href }));
 }
 
-const data = document.getElementById("explorer-data"); // a saved page unpacks its own: assets/web/replay/offline.js
+// A saved page unpacks its own: assets/web/replay/offline.js.
+const data = document.getElementById("explorer-data");
 if (data) page.boot(JSON.parse(data.textContent));

@@ -1,5 +1,5 @@
-// The bars above the lanes: what their parts do when people use them, and what they report to the app object. Their HTML is made by
-// explorer/export/bars.py; knows nothing of runs or drawing.
+// The bars above the lanes: what their parts do when people use them, and what they report to the app object.
+// Their HTML is made by explorer/export/bars.py; knows nothing of runs or drawing.
 page.buildBar = function (app) {
   const { data, playback } = app,
     bar = page.made(data.bars);
@@ -24,13 +24,16 @@ page.buildBar = function (app) {
   on(bar.theme, "click", () => app.chooseTheme(app.theme === "dark" ? "light" : "dark"));
   on(bar.unit, "change", ({ target }) => playback.setUnit(target.value));
   on(bar.speed, "change", ({ target }) => playback.setSpeed(target.value));
-  on(bar.controls, "click", ({ target, detail }) => detail && target.type === "radio" && target.blur()); // after a click ← and → are steps
+  // After a click ← and → are steps.
+  on(bar.controls, "click", ({ target, detail }) => detail && target.type === "radio" && target.blur());
   offerExamples(app, bar.examples);
-  on(bar.sections, "click", ({ target }) => target.value && app.showSection(target.value)); // until Gradio's are there (page.attach)
+  // Until Gradio's are there (page.attach).
+  on(bar.sections, "click", ({ target }) => target.value && app.showSection(target.value));
   return bar;
 };
 
-// A prompt alone, or with the lanes that show its point, which are decoded at once if the page has their models.
+// A prompt alone, or with the lanes that show its point, which are decoded at once if the page has their
+// models.
 function offerExamples(app, picker) {
   picker.addEventListener("change", () => {
     const { prompt, max_new_tokens, lanes, message, models } = app.data.prompts[Number(picker.value)];

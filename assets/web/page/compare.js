@@ -1,6 +1,7 @@
-// How the lanes compare, in the lanes themselves: marks the first difference in chips and pictures, says it in each
-// lane's head and below the lanes, and says what they have where the slider stands. The section Compare is Gradio's
-// (explorer/page/tabs/compare.py): here it is only kept from showing another run's numbers, and remembered open or closed.
+// How the lanes compare, in the lanes themselves: marks the first difference in chips and pictures, says it
+// in each lane's head and below the lanes, and says what they have where the slider stands. The section
+// Compare is Gradio's (explorer/page/tabs/compare.py): here it is only kept from showing another run's
+// numbers, and remembered open or closed.
 const OFTEN = 500; // milliseconds between two questions while the sentence is in sight
 const REST = 700; // ... and of rest before one question while it is not
 const PHONE = 760;
@@ -99,7 +100,8 @@ class Compare {
     this.changed();
   }
 
-  // Marks where each lane parts in its chips and pictures, and says in its head how it stands to the reference.
+  // Marks where each lane parts in its chips and pictures, and says in its head how it stands to the
+  // reference.
   mark(answer) {
     this.app.lanes.forEach((lane, index) => {
       const stands = answer?.lanes.find((other) => other.lane === index + 1);
@@ -110,14 +112,17 @@ class Compare {
   }
 }
 
-// Whether Compare is open: `now` where that has changed, else as it was left in this browser; at first it is, but not on a phone.
+// Whether Compare is open: `now` where that has changed, else as it was left in this browser; at first it is,
+// but not on a phone.
 page.compareOpen = function (now) {
   const open = (page.stored(KEPT, now) ?? now ?? (window.innerWidth > PHONE ? "open" : "closed")) === "open";
-  document.querySelector("#explorer-compare > button")?.setAttribute("aria-expanded", String(open)); // Gradio does not say it
+  // Gradio does not say whether it is open.
+  document.querySelector("#explorer-compare > button")?.setAttribute("aria-expanded", String(open));
   return open;
 };
 
-// The buttons beside texts: those that stand next to each other (explorer/export/comparison.py), and a lane's own.
+// The buttons beside texts: those that stand next to each other (explorer/export/comparison.py), and a lane's
+// own.
 async function copy(button) {
   const prose = button.closest("section").querySelector(".lane-text, .dp-prose"),
     copied = await page.copied(prose.textContent);

@@ -1,5 +1,6 @@
-// Whether the app can be reached. Notices when it cannot, tries until it can, and tells a network that is cut from an app that
-// was started again, is another version or turns this page away. Knows no runs and nothing of how a page says so.
+// Whether the app can be reached. Notices when it cannot, tries until it can, and tells a network that is cut
+// from an app that was started again, is another version or turns this page away. Knows no runs and nothing
+// of how a page says so.
 const ALIVE = "explorer-alive"; // see explorer/alive.py
 const SOON = 500,
   LATEST = 5000; // ms between two tries: longer and longer
@@ -18,8 +19,10 @@ class Connection extends page.Emitter {
   // tells "state" when it is another one and "restarted" when another start of the app answers
   constructor() {
     super();
-    this.state = "there"; // or "away", "refused": something answers, but not to this page, or "renewed": an app of another version
-    this.started = this.version = null; // which start of the app answered last; the version that this page understands
+    // "there", "away", "refused" (something answers, but not to this page) or "renewed" (another version).
+    this.state = "there";
+    // Which start of the app answered last; the version that this page understands.
+    this.started = this.version = null;
     this.looked = 0; // when the app was last asked whether it is there
     this.calls = new Set(); // what is asked and not yet answered
   }
@@ -52,7 +55,8 @@ class Connection extends page.Emitter {
     return Math.min(Infinity, ...[...this.calls].map((call) => call.since));
   }
 
-  // A call brought nothing: what its caller gets instead of an answer. `away`: it is worth asking again when the app is back.
+  // A call brought nothing: what its caller gets instead of an answer. `away`: it is worth asking again when
+  // the app is back.
   async missed() {
     await this.look();
     return { error: MESSAGES[this.state], unheard: true, away: this.state !== "there" };

@@ -1,4 +1,5 @@
-// Below a lane's constraint, in its parameters: examples to start from, whether the typed text can be used, and where it is wrong.
+// Below a lane's constraint, in its parameters: examples to start from, whether the typed text can be used,
+// and where it is wrong.
 const PAUSE = 300; // milliseconds without a key before the app is asked
 
 // `fold`: what holds the fields of the constraint, which are asked about when one of them changes.

@@ -1,5 +1,6 @@
-// Draws a Plotly figure when it comes near the window. A tab has up to twenty of them, and ten take longer to draw than the rest of the
-// page. Each has its title as a name at once, and its height, so that nothing moves when it is drawn. Knows no figure and no component.
+// Draws a Plotly figure when it comes near the window. A tab has up to twenty of them, and ten take longer to
+// draw than the rest of the page. Each has its title as a name at once, and its height, so that nothing moves
+// when it is drawn. Knows no figure and no component.
 const HOST = (page.FIGURE = ".figure, figure"); // what a figure stands in, with its caption
 const UNDRAWN = "figure-undrawn"; // the class of a place whose figure waits
 const HEIGHT = 450; // pixels, of a figure that asks for none: Plotly's own
@@ -36,11 +37,13 @@ function inSight(plotly) {
   const seen = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries)
-        isIntersecting ? draw(target) : target.classList.add(UNDRAWN);
+        if (isIntersecting) draw(target);
+        else target.classList.add(UNDRAWN);
     },
     { rootMargin: `${100 * NEAR}% 0px` },
   );
-  // Gradio hands a new figure to the old one's place too, which it removes at once: the observer never sees that.
+  // Gradio hands a new figure to the old one's place too, which it removes at once: the observer never sees
+  // that.
   plotly.react = (place, data, layout, config) => {
     name(place, layout);
     waiting.set(place, [data, layout, config]);
@@ -60,5 +63,8 @@ else
   Object.defineProperty(window, "Plotly", {
     configurable: true,
     get: () => plotly,
-    set: (it) => inSight((plotly = it)),
+    set: (it) => {
+      plotly = it;
+      inSight(plotly);
+    },
   });

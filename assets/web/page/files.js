@@ -1,4 +1,5 @@
-// Files: how the page hands one to the person and how it encodes bytes and texts for a request. Knows no runs and no lanes.
+// Files: how the page hands one to the person and how it encodes bytes and texts for a request. Knows no runs
+// and no lanes.
 const SLICE = 0x8000,
   SCALE = 2; // arguments that one call takes; pixels of a PNG for one of its picture
 
@@ -11,7 +12,8 @@ page.toBase64 = function (bytes) {
 page.fromBase64 = function (text) {
   const letters = atob(text),
     bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i); // a function for each letter takes ten times as long
+  // A function for each letter takes ten times as long.
+  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
   return bytes;
 };
 
@@ -57,7 +59,8 @@ page.viewsOf = ({ run, lanes }) =>
     (_, index) => lanes.find((lane) => lane.runIndex === index)?.view ?? null,
   );
 
-// A file that the server makes of the run or of one lane of it, a picture as SVG or PNG; answers a sentence if that fails, else null.
+// A file that the server makes of the run or of one lane of it, a picture as SVG or PNG; answers a sentence
+// if that fails, else null.
 page.save = async function (app, form, lane, asPng) {
   if (!app.run) return "There is no run yet; press Run first.";
   const seen = lane ? { lane: lane.runIndex, step: lane.shown } : {};

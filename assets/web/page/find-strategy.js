@@ -1,5 +1,6 @@
-// The dialog that finds a strategy for a lane (the first entry of a lane's list opens it), whose list is explorer/page/find_strategy.py's,
-// and what a further lane begins with. Knows strategies by their declarations, and no lane but by its `choose`.
+// The dialog that finds a strategy for a lane (the first entry of a lane's list opens it), whose list is
+// explorer/page/find_strategy.py's, and what a further lane begins with. Knows strategies by their
+// declarations, and no lane but by its `choose`.
 
 // A strategy that no lane has: one to start with, of a family that is not there yet if there is one.
 page.contrast = function (app) {
@@ -25,11 +26,15 @@ page.addLivePart((app) => {
     event.preventDefault();
     await drawn;
     const first = list.querySelector("button:not(:disabled)");
-    if (first) event.key === "Enter" ? first.click() : first.focus();
+    if (!first) return;
+    if (event.key === "Enter") first.click();
+    else first.focus();
   });
   list.addEventListener("click", ({ target }) => {
     const { name } = target.closest("button")?.dataset || {};
-    if (name) (lane.choose(name), dialog.close());
+    if (!name) return;
+    lane.choose(name);
+    dialog.close();
   });
   dialog.addEventListener("close", () => lane.picker.focus({ preventScroll: true }));
 

@@ -1,6 +1,8 @@
-// The inspector: why this token here. What was on offer at a place, what became of the token and the reason, as the trace
-// recorded it; from there a person can put another token in this place, in a lane of its own. Tokens are only ever set as text.
-const WIDE = 1000; // from here on the inspector is a column beside the lanes, below a sheet that the page can scroll out from under
+// The inspector: why this token here. What was on offer at a place, what became of the token and the reason,
+// as the trace recorded it; from there a person can put another token in this place, in a lane of its own.
+// Tokens are only ever set as text.
+// From this width on the inspector is a column beside the lanes; below, a sheet over a page that still scrolls.
+const WIDE = 1000;
 
 page.Inspector = class {
   constructor(app) {
@@ -33,7 +35,8 @@ page.Inspector = class {
     this.back = null;
   }
 
-  // A column beside the lanes where there is room, else a sheet; the page makes room for either, so that nothing stays covered.
+  // A column beside the lanes where there is room, else a sheet; the page makes room for either, so that
+  // nothing stays covered.
   place() {
     const column = window.innerWidth >= WIDE,
       { classList } = document.documentElement; // no rule need ask what the page has
@@ -94,10 +97,10 @@ page.Inspector = class {
     return h("button", { type: "button", class: "token jump", "data-node": node }, text);
   }
 
-  // ---- another token in this place ----------------------------------------------------------------------------
+  // ---- another token in this place ------------------------------------------------------------------------
 
-  // A new lane in the run that forces a token or a text at this place. `instead`: the lane that makes room, if four are there already.
-  // Lanes that were removed from the page leave their place in the run.
+  // A new lane in the run that forces a token or a text at this place. `instead`: the lane that makes room,
+  // if four are there already. Lanes that were removed from the page leave their place in the run.
   async branch(what, instead) {
     const { app, lane } = this,
       { run, lanes: panes } = app,
@@ -133,7 +136,8 @@ page.Inspector = class {
         app.lanes.length +
         (fixes == null ? " continues from here." : " has this word from the start."),
     );
-    if (!document.documentElement.classList.contains("inspector-column")) this.hide(); // it would cover the new lane
+    // It would cover the new lane.
+    if (!document.documentElement.classList.contains("inspector-column")) this.hide();
   }
 
   say(sentence, wrong) {

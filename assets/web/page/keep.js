@@ -1,10 +1,12 @@
-// Keeps the file of the run on the page, as Save run makes it, so that the page can save the run when the app is gone. Asks for it
-// in the background, less often when it takes longer. Knows nothing of what a trace says.
+// Keeps the file of the run on the page, as Save run makes it, so that the page can save the run when the app
+// is gone. Asks for it in the background, less often when it takes longer. Knows nothing of what a trace
+// says.
 const OFTEN = 1000,
   SHARE = 15; // ms between two questions at least; and this many times as long as the answer took
 const MAX_SIZE = 20e6; // bytes of the file of a run that continues; a larger one is asked for when it rests
 
-// The file of the run `run`; `steps`: how many of each lane it holds, `asOf`: the state of the run when it was asked for.
+// The file of the run `run`; `steps`: how many of each lane it holds, `asOf`: the state of the run when it
+// was asked for.
 class Kept {
   constructor(app, run, asOf, { name, data, steps }) {
     Object.assign(this, { app, run, asOf, steps, fileName: name, bytes: page.fromBase64(data) });
@@ -43,7 +45,8 @@ page.addLivePart((app) => {
     busy = true;
     asked = performance.now();
     const answer = await page.call("explorer_save", { run: run.id, form: "run", views: page.viewsOf(app) });
-    took = run.kept ? performance.now() - asked : 0; // the first answer may be slow for once: the app loads what makes files
+    // The first answer may be slow for once: the app loads what makes files.
+    took = run.kept ? performance.now() - asked : 0;
     busy = false;
     if (app.run !== run) return changed();
     if (answer.error) return;

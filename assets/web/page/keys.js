@@ -1,9 +1,10 @@
-// The keyboard: what works everywhere on the page, the panel that lists it (?), and the link that skips the bars. Keys are never
-// taken from fields, and can be switched off. Also says, beside the pictures, what is on screen: politely and not at every step.
+// The keyboard: what works everywhere on the page, the panel that lists it (?), and the link that skips the
+// bars. Keys are never taken from fields, and can be switched off. Also says, beside the pictures, what is on
+// screen: politely and not at every step.
 const STORED = "explorer-keys"; // "off" if a person has switched the keys off
 const QUIET = 700,
   LONGEST = 5000; // milliseconds without news before a sentence is said; at most between two while running
-// ---- what the keys do -------------------------------------------------------------------------------------------------
+// ---- what the keys do -------------------------------------------------------------------------------------
 
 // The lane that holds the focus, else the one a phone shows.
 function laneAt(app) {
@@ -29,7 +30,8 @@ function seekRejection(app, back) {
   app.playback.seekStep(lane, back ? Math.max(...ahead) : Math.min(...ahead));
 }
 
-// A drafted token of a lane, counted from 1: its round is in the picture, and the inspector says why (explorer/page/tabs/rejections.py).
+// A drafted token of a lane, counted from 1: its round is in the picture, and the inspector says why
+// (explorer/page/tabs/rejections.py).
 page.goToToken = async function ({ lane: number, step, node }) {
   const { app } = page,
     lane = app.lanes[number - 1],
@@ -73,9 +75,10 @@ function attach(app, help) {
   });
 }
 
-// ---- the panel --------------------------------------------------------------------------------------------------------
+// ---- the panel --------------------------------------------------------------------------------------------
 
-// Its text is explorer/export/help_text.py's; only the page knows its address, and the app later how it walls in programs.
+// Its text is explorer/export/help_text.py's; only the page knows its address, and the app later how it walls
+// in programs.
 function buildHelp(app) {
   const { help, helpButton, keys: on, programs } = app.bar,
     open = () => help.open || help.showModal();
@@ -90,9 +93,10 @@ function buildHelp(app) {
   return { on, open };
 }
 
-// ---- what is said -----------------------------------------------------------------------------------------------------
+// ---- what is said -----------------------------------------------------------------------------------------
 
-// The sentences of the steps that are shown, once the picture has come to rest, or now and then while it runs.
+// The sentences of the steps that are shown, once the picture has come to rest, or now and then while it
+// runs.
 function announce(app) {
   let timer = null,
     last = 0,

@@ -1,6 +1,7 @@
-// The inspector's sliders: what other values of a lane's parameters would change, while they are dragged. The token at hand with its bars,
-// u line and test, the lane with its first changed token. All of it is marked as "what if" and leaves the run as it was; the
-// arithmetic is what-if.js, the data and the sliders explorer/inspector/knobs.py's. Knows strategies by their declared parameters.
+// The inspector's sliders: what other values of a lane's parameters would change, while they are dragged. The
+// token at hand with its bars, u line and test, the lane with its first changed token. All of it is marked as
+// "what if" and leaves the run as it was; the arithmetic is what-if.js, the data and the sliders
+// explorer/inspector/knobs.py's. Knows strategies by their declared parameters.
 const ROWS = 9,
   BEFORE = 4,
   AFTER = 4,
@@ -35,7 +36,8 @@ page.Knobs = class {
     this.home.addEventListener("click", ({ target }) => this.press(target.closest("button")?.value));
   }
 
-  // Fills its place in the inspector when the numbers are here. Values stay as long as the same lane is looked at.
+  // Fills its place in the inspector when the numbers are here. Values stay as long as the same lane is
+  // looked at.
   fill(box) {
     const { lane, app, facts } = this.inspector,
       key = [app.run.id, lane.runIndex, lane.rows.length].join(" ");
@@ -96,7 +98,7 @@ page.Knobs = class {
     this.picture.replaceChildren(...(moved.length && this.place ? this.pictures(moved) : []));
   }
 
-  // ---- the lane ---------------------------------------------------------------------------------------------------------
+  // ---- the lane -------------------------------------------------------------------------------------------
 
   sentences({ open, change }, moved) {
     const { data, values } = this,
@@ -157,7 +159,8 @@ page.Knobs = class {
     return lines;
   }
 
-  // The text around the first place that may change: what stays, the place, and what would be written instead.
+  // The text around the first place that may change: what stays, the place, and what would be written
+  // instead.
   strip({ at, token }) {
     const { places, texts } = this.data,
       around = places.slice(Math.max(0, at - BEFORE), at + AFTER);
@@ -208,7 +211,7 @@ page.Knobs = class {
     this.key = "";
   }
 
-  // ---- the token at hand ------------------------------------------------------------------------------------------------
+  // ---- the token at hand ----------------------------------------------------------------------------------
 
   pictures(moved) {
     const { place, data, values } = this,
@@ -347,7 +350,7 @@ page.Knobs = class {
     );
   }
 
-  // ---- going on from there ------------------------------------------------------------------------------------------------
+  // ---- going on from there --------------------------------------------------------------------------------
 
   run(beside) {
     const {

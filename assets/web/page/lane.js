@@ -1,5 +1,6 @@
-// One lane in the page: strategy, parameters, badge, text as chips, view tabs, the view, the cost strip. Feeds the player and
-// says at which step to draw; knows strategies only by their declarations and views only by name.
+// One lane in the page: strategy, parameters, badge, text as chips, view tabs, the view, the cost strip.
+// Feeds the player and says at which step to draw; knows strategies only by their declarations and views only
+// by name.
 const TEXT = "text";
 
 page.LanePane = class {
@@ -7,7 +8,8 @@ page.LanePane = class {
     this.app = app;
     this.setup = { parameters: {}, seed: 0, ...setup };
     this.view = setup.view || this.views()[0];
-    this.drawings = []; // of its tokens and of its view, when the player is there: the page's frame is on screen before it
+    // Of its tokens and of its view, once the player is there: the page's frame is on screen before it.
+    this.drawings = [];
     Object.assign(this, page.made(app.data.frames.lane)); // its parts, see explorer/export/frames.py
     const on = (part, event, act) => part.addEventListener(event, act);
     on(this.picker, "change", () => this.pick(this.picker.value));
@@ -37,8 +39,8 @@ page.LanePane = class {
     return [...new Set([...this.declaration().views, ...added])];
   }
 
-  // All that can be set of it: its strategy's parameters and those of any lane's memory, and of the one that is chosen; not where its
-  // strategy keeps no keys and values.
+  // All that can be set of it: its strategy's parameters and those of any lane's memory, and of the one that
+  // is chosen; not where its strategy keeps no keys and values.
   declared() {
     const { parameters, writes_with: kind = "causal" } = this.declaration(),
       memory = this.setup.parameters.memory || "none";
@@ -50,7 +52,7 @@ page.LanePane = class {
     return this.setup.title || this.declaration().title;
   }
 
-  // ---- DOM ------------------------------------------------------------------------------------------------------
+  // ---- DOM ------------------------------------------------------------------------------------------------
 
   makeDrawings() {
     const pick = (mark) => {
@@ -64,7 +66,8 @@ page.LanePane = class {
     const link = (other) => (mark) =>
       other().forEach((drawing) => drawing.highlight && drawing.highlight(node(mark)));
     const together = () =>
-      this.app.lanes.filter((lane) => lane !== this && lane.scene).map((lane) => lane.scene); // they share a window
+      // They share a window.
+      this.app.lanes.filter((lane) => lane !== this && lane.scene).map((lane) => lane.scene);
     this.scene = new player.Scene(this.sceneElement, {
       ...options,
       together,
@@ -167,8 +170,9 @@ page.LanePane = class {
     this.line.title = this.line.textContent;
   }
 
-  // The fields that Python made (explorer/export/fields.py), with this lane's values; gives the first. Parameters that few people need are
-  // behind the heading of their group, which is open where one of them was changed.
+  // The fields that Python made (explorer/export/fields.py), with this lane's values; gives the first.
+  // Parameters that few people need are behind the heading of their group, which is open where one of them
+  // was changed.
   fillPanel() {
     const { parameters: given, seed, begin } = this.setup,
       homes = page.made(this.app.data.frames.groups);
@@ -204,7 +208,8 @@ page.LanePane = class {
     this.app.edited();
   }
 
-  // A run of these settings has begun: it is ours, whoever the lane was opened from, and draws where the parameters stand.
+  // A run of these settings has begun: it is ours, whoever the lane was opened from, and draws where the
+  // parameters stand.
   begins() {
     this.openParameters(false, true);
     if (!this.setup.title) return;
@@ -267,7 +272,8 @@ page.LanePane = class {
             tabindex: name === this.view ? "0" : "-1",
             onclick: (event) => {
               this.showView(name);
-              if (event.detail) document.activeElement.blur(); // after a click ← and → are steps; who came with keys walks the tabs
+              // After a click ← and → are steps; who came with keys walks the tabs.
+              if (event.detail) document.activeElement.blur();
             },
           },
           title(name),
@@ -305,7 +311,7 @@ page.LanePane = class {
     return this.view === TEXT ? this.text : this.scene;
   }
 
-  // ---- data -----------------------------------------------------------------------------------------------------
+  // ---- data -----------------------------------------------------------------------------------------------
 
   // Forgets what was decoded; `runIndex` is this lane's number in the new run, null if it is in none.
   empty(runIndex) {
@@ -384,8 +390,10 @@ page.LanePane = class {
     this.dirty = false;
     const { badge, ended, problem } = this.answerState;
     Object.assign(this.badge, { hidden: !badge, title: badge?.title || "" });
-    page.write(this.badge, badge ? badge.text + (this.setup.begin ? " after ⚑" : "") : ""); // what stands before was given and promises nothing
-    page.write(this.ended, (this.rows.length && (problem || (count === this.rows.length && ended))) || ""); // else the hint says it
+    // What stands before was given and promises nothing.
+    page.write(this.badge, badge ? badge.text + (this.setup.begin ? " after ⚑" : "") : "");
+    // Else the hint says it.
+    page.write(this.ended, (this.rows.length && (problem || (count === this.rows.length && ended))) || "");
     this.ended.title = this.ended.textContent;
     this.ended.classList.toggle("wrong", Boolean(problem));
     this.drawHint();

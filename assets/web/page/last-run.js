@@ -1,10 +1,11 @@
-// Offers the last run of this browser when the page is opened again, after it was closed, killed or restarted with its computer: by
-// its id where the app still has it, else from the file that the browser kept. Nothing is taken up unasked, and a run that another
-// tab shows is not offered at all. What is stored: an id, the page's own secret, and the trace of that one run.
+// Offers the last run of this browser when the page is opened again, after it was closed, killed or restarted
+// with its computer: by its id where the app still has it, else from the file that the browser kept. Nothing
+// is taken up unasked, and a run that another tab shows is not offered at all. What is stored: an id, the
+// page's own secret, and the trace of that one run.
 const BASE = "explorer-kept";
 const HERE = 400; // ms in which another tab says that it shows the run
 
-// ---- what the browser keeps; a private window may refuse, and keeps nothing -----------------------------------------
+// ---- what the browser keeps; a private window may refuse, and keeps nothing -------------------------------
 
 // What a request of IndexedDB brings.
 const result = (request) =>
@@ -62,7 +63,7 @@ class LastRun {
     stored("readwrite", (runs) => runs.put({ ...last, prompt, session }, "last"));
   }
 
-  // ---- other tabs -------------------------------------------------------------------------------------------------
+  // ---- other tabs -----------------------------------------------------------------------------------------
 
   hear({ ask, have }) {
     const { run } = this.app;
@@ -72,7 +73,7 @@ class LastRun {
     page.notice(this.app, "before", null);
   }
 
-  // ---- the offer --------------------------------------------------------------------------------------------------
+  // ---- the offer ------------------------------------------------------------------------------------------
 
   async offer() {
     const { run, session, name, prompt, file } = (await stored("readonly", (runs) => runs.get("last"))) || {},

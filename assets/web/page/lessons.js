@@ -1,6 +1,6 @@
-// The guide beside the lanes that leads through a lesson (explorer/page/tabs/lessons.py lists them): it puts the lesson's setup in
-// place, runs it, and stops where something happened in that very run. What it says of a run comes from the server, which reads the
-// traces; a page that was saved during a lesson brings it along.
+// The guide beside the lanes that leads through a lesson (explorer/page/tabs/lessons.py lists them): it puts
+// the lesson's setup in place, runs it, and stops where something happened in that very run. What it says of
+// a run comes from the server, which reads the traces; a page that was saved during a lesson brings it along.
 const READY = "All lanes are done. Start when you are ready.",
   WAIT = "Decoding … the lesson continues when all lanes are done.";
 
@@ -32,7 +32,7 @@ class Guide {
     app.on("state", () => this.listen());
   }
 
-  // ---- from beginning to end ------------------------------------------------------------------------------------
+  // ---- from beginning to end ------------------------------------------------------------------------------
 
   // Decodes the lesson called `name`, as soon as the strategies of its lanes are known.
   async start(name) {
@@ -45,7 +45,8 @@ class Guide {
     this.app.press("run");
   }
 
-  // Shows the guide before its first stop; `message`: what is said of the run on screen, null where that comes later.
+  // Shows the guide before its first stop; `message`: what is said of the run on screen, null where that
+  // comes later.
   open(lesson, message) {
     Object.assign(this, { lesson, message, asked: message && this.app.run.id, cards: [], index: -1 });
     this.app.main.before(this.root);
@@ -71,7 +72,7 @@ class Guide {
     this.start(this.list[(this.list.indexOf(this.lesson) + 1) % this.list.length].name);
   }
 
-  // ---- the run --------------------------------------------------------------------------------------------------
+  // ---- the run --------------------------------------------------------------------------------------------
 
   // Once the run on screen is over, asks what the lesson says of it. Another run, another telling.
   async listen() {
@@ -92,7 +93,7 @@ class Guide {
     else this.go(this.index);
   }
 
-  // ---- stops ----------------------------------------------------------------------------------------------------
+  // ---- stops ----------------------------------------------------------------------------------------------
 
   go(index) {
     this.index = Math.max(-1, Math.min(index, this.lesson.stops.length));
@@ -132,7 +133,7 @@ class Guide {
     });
   }
 
-  // ---- what it says ---------------------------------------------------------------------------------------------
+  // ---- what it says ---------------------------------------------------------------------------------------
 
   draw() {
     const { stops, title, pages } = this.lesson,
@@ -153,7 +154,8 @@ class Guide {
     const filled = ready && this.message.stops[this.index]; // its card stays as it was left
     this.card.replaceChildren((this.cards[this.index] ??= page.made(filled ? filled.card : card).stop));
     this.body.scrollTop = 0;
-    const { questions = "", answers = "" } = ready ? this.message : {}; // for paper, see explorer/lessons/handout.py
+    // For paper, see explorer/lessons/handout.py.
+    const { questions = "", answers = "" } = ready ? this.message : {};
     this.paper.innerHTML = questions;
     this.solutions.innerHTML = answers;
   }

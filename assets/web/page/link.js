@@ -1,6 +1,6 @@
-// A link that carries the whole setup in the address after #. The page makes it; one that is opened is checked by the app
-// (explorer/page/links.py) and put in place, with one large button that runs it; one that was read off a QR code runs it at once,
-// unless it asks for other models than those of the page.
+// A link that carries the whole setup in the address after #. The page makes it; one that is opened is
+// checked by the app (explorer/page/links.py) and put in place, with one large button that runs it; one that
+// was read off a QR code runs it at once, unless it asks for other models than those of the page.
 const VERSION = 1;
 const MARK = "#setup=",
   RUNS = "#run=";
@@ -34,6 +34,7 @@ page.addLivePart((app) => {
     app.main.before(large);
     if (here && mark === RUNS) app.press("run");
   }
-  app.addEventListener("greeted", follow, { once: true }); // the strategies of a link are known when the models are
+  // The strategies of a link are known when the models are.
+  app.addEventListener("greeted", follow, { once: true });
   window.addEventListener("hashchange", follow);
 });

@@ -1,5 +1,5 @@
-// The models in use: what the page does when Gradio's panel (explorer/page/tabs/models.py) has loaded others, and what the panel must know
-// of prompt and chat.
+// The models in use: what the page does when Gradio's panel (explorer/page/tabs/models.py) has loaded others,
+// and what the panel must know of prompt and chat.
 const panel = () => document.getElementById("explorer-models");
 
 // A choice with every key, always in the same order.
@@ -25,7 +25,8 @@ page.tellPrompt = function (tell) {
 };
 
 page.addPart((app) => {
-  // A link, a file, a lesson or an example asks for models or a chat: the panel shows them, and loads nothing by itself.
+  // A link, a file, a lesson or an example asks for models or a chat: the panel shows them, and loads nothing
+  // by itself.
   let count = 0;
   app.ask = (models, chat) => {
     const others = models && !page.sameModels(models, app.choice);
@@ -38,9 +39,11 @@ page.addPart((app) => {
     if (others && panel()) panel().scrollIntoView({ block: "nearest" });
   };
 
-  // From here on the page decodes with these. Where they could not be loaded, `problem` says why, and the same ones stay.
+  // From here on the page decodes with these. Where they could not be loaded, `problem` says why, and the
+  // same ones stay.
   app.use = ({ choice, sentence, facts, problem }) => {
-    if (problem && !panel().querySelector("input").offsetHeight) app.fail(problem); // else the panel itself shows it
+    // Else the panel itself shows it.
+    if (problem && !panel().querySelector("input").offsetHeight) app.fail(problem);
     if (page.sameModels(choice, app.choice)) return;
     app.fail("");
     app.choice = page.completeChoice(choice);

@@ -1,7 +1,8 @@
-// How the parts of the page come into Gradio's tabs, which start later than they do. A saved page has no Gradio and calls none of this.
+// How the parts of the page come into Gradio's tabs, which start later than they do. A saved page has no
+// Gradio and calls none of this.
 
-// Gradio has mounted the component in which a part of the page has its place (explorer/page/tabs): the part moves in, with what has the
-// focus in it.
+// Gradio has mounted the component in which a part of the page has its place (explorer/page/tabs): the part
+// moves in, with what has the focus in it.
 page.place = function (name, element) {
   const { bar, root } = page.app,
     focused = document.activeElement,

@@ -1,5 +1,6 @@
-// Tells Gradio's components which run is on the page, which lanes of it and how many of their steps: as the values of hidden
-// components (explorer/page/tabs/on_screen.py), each only while what follows the run in its tab can be seen. Draws nothing.
+// Tells Gradio's components which run is on the page, which lanes of it and how many of their steps: as the
+// values of hidden components (explorer/page/tabs/on_screen.py), each only while what follows the run in its
+// tab can be seen. Draws nothing.
 const LOOK = 250,
   REST = 500,
   LONGEST = 3000; // milliseconds between two looks at the page; at least and at most between two messages
@@ -10,7 +11,8 @@ function inSight(element) {
   return height > 0 && bottom > 0 && top < window.innerHeight;
 }
 
-// Whether the settings are others than those of the run. Lanes that came or went change nothing for the others.
+// Whether the settings are others than those of the run. Lanes that came or went change nothing for the
+// others.
 const changed = (app) => app.lanes.some((lane) => lane.stale());
 
 // The lanes of the run on the page, as the server is asked about them.
@@ -46,7 +48,8 @@ page.followRun = function (tell, column) {
     const rest = Math.min(Math.max(REST, SHARE * busy), LONGEST);
     if (document.hidden || !app.run || page.connection.state !== "there" || now - at < rest) return;
     const text = JSON.stringify(page.onScreen(app));
-    if (text === sent || ![...document.querySelectorAll(column)].some(inSight)) return; // in this order: places cost a layout of the page
+    // In this order: places cost a layout of the page.
+    if (text === sent || ![...document.querySelectorAll(column)].some(inSight)) return;
     sent = text;
     at = now;
     busy = 0;

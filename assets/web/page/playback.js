@@ -1,5 +1,5 @@
-// Where the slider stands, what it counts, and playback: all only the browser's, nothing is decoded again. Tells every lane
-// how many of its steps to show; knows nothing of how they are drawn.
+// Where the slider stands, what it counts, and playback: all only the browser's, nothing is decoded again.
+// Tells every lane how many of its steps to show; knows nothing of how they are drawn.
 const RATES = { 1: 2, 4: 8 }; // steps per second in playback
 const KEYS = {
   step: (row, index) => index + 1,
@@ -99,12 +99,13 @@ page.Playback = class {
     } else if (!this.playing) this.togglePlay();
   }
 
-  // ---- playback: only the browser's, nothing is decoded again ---------------------------------------------------
+  // ---- playback: only the browser's, nothing is decoded again ---------------------------------------------
 
   togglePlay() {
     if (this.playing) return this.stopPlaying();
     if (this.position >= this.ticks.length && this.app.run && this.app.run.over) this.position = 0;
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.seek(this.position + 1, true); // a step at a time
+    // A step at a time.
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.seek(this.position + 1, true);
     const steps = Math.max(1, ...this.app.lanes.map((lane) => lane.rows.length));
     let before = performance.now(),
       at = this.position;

@@ -1,5 +1,5 @@
-// One lane alone on the whole screen, in type that a room can read. The keys are those of the page, and those of a clicker. And all
-// lanes on paper.
+// One lane alone on the whole screen, in type that a room can read. The keys are those of the page, and those
+// of a clicker. And all lanes on paper.
 const PAPER = "on-paper"; // pictures are as wide as a sheet, see lane.css: printing does not draw them again
 const CLICKER = { PageDown: 1, PageUp: -1 };
 
@@ -33,7 +33,11 @@ page.addPart((app) => {
   for (const name of ["beforeprint", "afterprint"])
     window.addEventListener(name, () => {
       app.root.classList.toggle(PAPER, name === "beforeprint");
-      for (const { scene } of app.lanes) if (scene) (scene.measure(), scene.draw()); // before its observer hears of the new width
+      // Before the scene's observer hears of the new width.
+      for (const { scene } of app.lanes) {
+        scene?.measure();
+        scene?.draw();
+      }
     });
   document.addEventListener(
     "fullscreenchange",

@@ -1,5 +1,5 @@
-// What the page says when the app cannot be reached or no longer has the run, and what it offers then: to save what is kept
-// (keep.js) and to open that again.
+// What the page says when the app cannot be reached or no longer has the run, and what it offers then: to
+// save what is kept (keep.js) and to open that again.
 const LATER = 15000; // ms without the app after which saving is offered
 const DEAF = {
   refused: "The app was started again with another address: open the address that it printed.",
@@ -34,7 +34,7 @@ class Rescue {
       : ["What you see is kept on this page", "it"];
   }
 
-  // ---- the app cannot be reached --------------------------------------------------------------------------------
+  // ---- the app cannot be reached --------------------------------------------------------------------------
 
   reach() {
     const { app } = this,
@@ -65,7 +65,7 @@ class Rescue {
     app.emit("models");
   }
 
-  // ---- the app no longer has the run ----------------------------------------------------------------------------
+  // ---- the app no longer has the run ----------------------------------------------------------------------
 
   lost(run) {
     const { kept } = this,
@@ -85,7 +85,7 @@ class Rescue {
     page.notice(this.app, "run", { text: `${why} ${what}: save ${it}, or open ${it} again.`, offers });
   }
 
-  // ---- what is offered ------------------------------------------------------------------------------------------
+  // ---- what is offered ------------------------------------------------------------------------------------
 
   saving() {
     return [

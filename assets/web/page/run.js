@@ -8,8 +8,8 @@ const server = new Promise((resolve) => (attached = resolve));
 // Gradio has mounted: from here on the server can be asked.
 page.connect = (functions) => attached(functions);
 
-// One call; a sentence in `error` if it failed, `unheard` if nobody answered. Says whose it is: runs answer only to the page
-// that started them.
+// One call; a sentence in `error` if it failed, `unheard` if nobody answered. Says whose it is: runs answer
+// only to the page that started them.
 page.call = async function (name, request) {
   const functions = await server,
     app = page.app,
@@ -20,7 +20,8 @@ page.call = async function (name, request) {
   const text = await page.connection.through(functions[name]({ session: app.session, ...request }));
   if (text === undefined || text === null) return page.connection.missed();
   const answer = JSON.parse(text);
-  if (own && own === app.run && answer.error === app.data.gone && name !== "explorer_pull") own.pull(0); // which finds out more
+  // Another pull finds out more.
+  if (own && own === app.run && answer.error === app.data.gone && name !== "explorer_pull") own.pull(0);
   return answer;
 };
 
@@ -35,9 +36,11 @@ page.patient = async function (name, request) {
   }
 };
 
-// Until what has just been taken is on the screen: asking earlier would only make the next step wait for this one.
+// Until what has just been taken is on the screen: asking earlier would only make the next step wait for this
+// one.
 function painted(app) {
-  if (document.hidden) return Promise.resolve(); // no frames, and timers of pages that nobody sees are slowed down
+  // No frames, and timers of pages that nobody sees are slowed down.
+  if (document.hidden) return Promise.resolve();
   return new Promise((resolve) => {
     const look = () =>
       app.lanes.some((lane) => lane.drawing()?.waiting) ? requestAnimationFrame(look) : resolve();
@@ -51,7 +54,8 @@ page.Run = class {
     this.app = app;
     this.id = id;
     this.state = state;
-    this.choice = app.choice; // the models; of what was opened, those of the page, and its own are in `models`
+    // The models; of what was opened, those of the page, and its own are in `models`.
+    this.choice = app.choice;
     this.models = null;
     this.wish = null; // what was pressed while the app could not be reached
     this.lost = null; // why the app answers for this run no more
@@ -65,7 +69,8 @@ page.Run = class {
   async pull(wait) {
     const panes = this.app.lanes,
       count = this.count;
-    const cursors = Array.from({ length: count }, () => ({ view: "text", ops: 1e9, rows: 1e9 })); // lanes that were removed
+    // Lanes that were removed.
+    const cursors = Array.from({ length: count }, () => ({ view: "text", ops: 1e9, rows: 1e9 }));
     for (const pane of panes) if (pane.runIndex !== null) cursors[pane.runIndex] = pane.cursor();
     const answer = await page.call("explorer_pull", { run: this.id, cursors, wait, state: this.state });
     if (this.app.run !== this) return false;
@@ -76,7 +81,7 @@ page.Run = class {
     }
     this.state = answer.state;
     this.app.take(answer);
-    DecodingPlayer.drawAhead();
+    player.drawAhead();
     return true;
   }
 
@@ -138,7 +143,8 @@ page.start = async function (app, state) {
   return error ? null : new page.Run(app, run, state);
 };
 
-// A page that closes says so, and its run stands still at once. If it comes back, it pulls again and the run continues.
+// A page that closes says so, and its run stands still at once. If it comes back, it pulls again and the run
+// continues.
 window.addEventListener("pagehide", () => {
   if (!page.app || !page.app.run || page.app.run.over) return;
   const message = JSON.stringify({ session: page.app.session });

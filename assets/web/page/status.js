@@ -1,13 +1,13 @@
-// What the status line says: how the run stands or, before that, a notice: something that has happened to the page, with buttons
-// for what can be done about it. Knows no calls; who finds something out gives the notice and takes it back.
+// What the status line says: how the run stands or, before that, a notice: something that has happened to the
+// page, with buttons for what can be done about it. Knows no calls; who finds something out gives the notice
+// and takes it back.
 const ORDER = ["connection", "run", "before", "welcome"]; // whose notice comes first
 
 // How far the page is, where it cannot draw as fast as the app decodes.
 function behind(app) {
   const { decoded } = app.run || {};
-  return decoded
-    ? ` This page is at step ${Math.max(...app.lanes.map((lane) => lane.rows.length))} of ${decoded} and catches up.`
-    : "";
+  const step = Math.max(...app.lanes.map((lane) => lane.rows.length));
+  return decoded ? ` This page is at step ${step} of ${decoded} and catches up.` : "";
 }
 
 // How the run stands.

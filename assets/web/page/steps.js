@@ -1,5 +1,6 @@
-// The steps of a lane as sentences: the text alternative to its pictures, and a quick way to read a run. The sentences come with
-// the lane's text (visualizers/views/any_lane/step_captions.py), so they are the same whatever view is on show. The step on show is marked.
+// The steps of a lane as sentences: the text alternative to its pictures, and a quick way to read a run. The
+// sentences come with the lane's text (visualizers/views/any_lane/step_captions.py), so they are the same
+// whatever view is on show. The step on show is marked.
 page.Steps = class {
   constructor(lane) {
     Object.assign(this, {

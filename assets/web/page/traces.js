@@ -1,5 +1,6 @@
-// What only the page knows of the tab Traces (explorer/page/tabs/traces.py): what is on screen when something is saved, how a run
-// that was opened comes into the lanes, the link of the settings, and files that are dropped.
+// What only the page knows of the tab Traces (explorer/page/tabs/traces.py): what is on screen when something
+// is saved, how a run that was opened comes into the lanes, the link of the settings, and files that are
+// dropped.
 const INPUT = '[data-testid="Dropped file-upload-button"]';
 const KEPT = { run: null, "trace of lane": 0 }; // forms that the page can make of what it has been told
 
@@ -8,8 +9,9 @@ class Traces {
     this.app = app;
   }
 
-  // The inputs of an event that saves: what is on screen, with the chosen lane and view in it, since Gradio refuses a choice that has
-  // gone. None ever where the page saves by itself, as the app is away or has the run no more.
+  // The inputs of an event that saves: what is on screen, with the chosen lane and view in it, since Gradio
+  // refuses a choice that has gone. None ever where the page saves by itself, as the app is away or has the
+  // run no more.
   async wish(form, [number, view, ...rest]) {
     const { app } = this,
       pane = app.lanes[number - 1];
@@ -48,9 +50,10 @@ class Traces {
     });
   }
 
-  // ---- opening --------------------------------------------------------------------------------------------------
+  // ---- opening --------------------------------------------------------------------------------------------
 
-  // Hands a file to the button that nobody sees; `message` stands in the place of its name when it has been opened.
+  // Hands a file to the button that nobody sees; `message` stands in the place of its name when it has been
+  // opened.
   open(file, message) {
     const input = document.querySelector(INPUT),
       carried = new DataTransfer();

@@ -1,11 +1,13 @@
-// What someone sees who opens the page for the first time: one sentence on what this is, and the recorded run replayed for some ten
-// seconds up to the first drafted token that the target rejected, with the card of that token. Any press ends the replay.
+// What someone sees who opens the page for the first time: one sentence on what this is, and the recorded run
+// replayed for some ten seconds up to the first drafted token that the target rejected, with the card of that
+// token. Any press ends the replay.
 const SEEN = "explorer-welcome"; // in this browser
 const SECONDS = 10,
   SLOWEST = 2; // of the whole replay, and of one step
 const PRESSES = ["pointerdown", "keydown"];
 
-// Replays the run up to the fork, unless the notice goes, as it does when something is pressed; resolves to whether it came there.
+// Replays the run up to the fork, unless the notice goes, as it does when something is pressed; resolves to
+// whether it came there.
 async function replay(app, fork, done) {
   const pause = 1000 * Math.min(SLOWEST, SECONDS / fork.step),
     lane = app.lanes[fork.lane];
@@ -49,8 +51,8 @@ async function welcome(app) {
   if (!(await replay(app, fork, done))) return;
   showFork(app.lanes[fork.lane], fork.node);
   say(
-    `The draft model guessed “${fork.rejected}”; the target rejected it and wrote “${fork.instead}”. Point at any token, drag the ` +
-      "slider, or press Run.",
+    `The draft model guessed “${fork.rejected}”; the target rejected it and wrote “${fork.instead}”. ` +
+      "Point at any token, drag the slider, or press Run.",
     [["Show all", "Show the whole run", all]],
   );
 }

@@ -1,14 +1,16 @@
-// What a stored distribution says about other values of temperature, top_k, top_p and min_p, and which token the recorded random
-// number would choose: arithmetic on plain data (explorer/inspector/knobs.py), as decoders/logits does it with all tokens. A trace
-// names the most likely tokens only; of all others it has mass, number and entropy. So weights are ranges, [low, high], and what the
-// ranges leave open stays open: nothing is guessed.
+// What a stored distribution says about other values of temperature, top_k, top_p and min_p, and which token
+// the recorded random number would choose: arithmetic on plain data (explorer/inspector/knobs.py), as
+// decoders/logits does it with all tokens. A trace names the most likely tokens only; of all others it has
+// mass, number and entropy. So weights are ranges, [low, high], and what the ranges leave open stays open:
+// nothing is guessed.
 const NEAR = 2e-6; // stored numbers are 32-bit: what is closer than this is not decided
 const LENGTH = "num_assistant_tokens";
 const SAMPLER = ["temperature", "top_k", "top_p", "min_p"];
 const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
 const plus = (one, other) => [one[0] + other[0], one[1] + other[1]];
 
-// The range of Σ p^a over `count` tokens that are not named, have `mass` in all and `cap` each; `nats`: Σ −p ln p, if known.
+// The range of Σ p^a over `count` tokens that are not named, have `mass` in all and `cap` each; `nats`: Σ −p
+// ln p, if known.
 function powered(a, mass, count, cap, nats) {
   if (count <= 0 || mass <= 0) return [0, 0];
   if (a === 1) return [mass, mass];
@@ -17,11 +19,13 @@ function powered(a, mass, count, cap, nats) {
     [low, high] = even < steep ? [even, steep] : [steep, even];
   if (nats === undefined) return [low, high];
   const surprise = Math.max(-Math.log(cap), Math.min(nats / mass, Math.log(count / mass)));
-  return [Math.min(high, Math.max(low, mass * Math.exp((1 - a) * surprise) * (1 - 1e-4))), high]; // Jensen's inequality
+  // Jensen's inequality.
+  return [Math.min(high, Math.max(low, mass * Math.exp((1 - a) * surprise) * (1 - 1e-4))), high];
 }
 
-// An offer at another temperature: weights of the named tokens (the most likely has 1), the range of all others, and of those
-// on either side of the token that was drawn. `extra`: a named token that others may exceed.
+// An offer at another temperature: weights of the named tokens (the most likely has 1), the range of all
+// others, and of those on either side of the token that was drawn. `extra`: a named token that others may
+// exceed.
 function heated(offer, temperature, chosen) {
   const { ids, logs, others, extra, beside } = offer;
   if (!temperature)
@@ -56,7 +60,8 @@ function heated(offer, temperature, chosen) {
   };
 }
 
-// What truncations leave: one case for each number of named tokens that may stay, {ids, weights: ranges, rest, cap, sides}.
+// What truncations leave: one case for each number of named tokens that may stay, {ids, weights: ranges,
+// rest, cap, sides}.
 function cases(offer, values, chosen) {
   const hot = heated(offer, values.temperature, chosen),
     named = hot.ids.length,
@@ -112,7 +117,8 @@ function cases(offer, values, chosen) {
   });
 }
 
-// The probability of each named token and of all others, as ranges over all cases; `cap`: of one that is not named.
+// The probability of each named token and of all others, as ranges over all cases; `cap`: of one that is not
+// named.
 function shares(all) {
   const each = all.map(({ ids, weights, rest, cap }) => {
     const sum = [0, 1].map((end) => total(weights.map((weight) => weight[end])) + rest[end]);
@@ -155,7 +161,8 @@ function inOrder({ ids, weights, rest, cap, sides }) {
         [sides.below[0], rest[1]],
         [0, sides.above[1]],
       ];
-    below = [Math.max(0, below[0], rest[0] - above[1]), Math.min(below[1], rest[1], (id - before) * cap)]; // at most this many tokens stand before it
+    // At most this many tokens stand before it.
+    below = [Math.max(0, below[0], rest[0] - above[1]), Math.min(below[1], rest[1], (id - before) * cap)];
     above = [Math.max(0, above[0], rest[0] - below[1]), Math.min(above[1], rest[1])];
     [below, above] = [
       plus(
@@ -176,8 +183,8 @@ function inOrder({ ids, weights, rest, cap, sides }) {
   });
 }
 
-// The token that u draws from ranged weights: {token} if that is sure, else null; `could`: which named ones it may be; `other`: whether
-// it may be one that is not named.
+// The token that u draws from ranged weights: {token} if that is sure, else null; `could`: which named ones
+// it may be; `other`: whether it may be one that is not named.
 function drawn(u, one) {
   const could = [],
     other = one.rest[1] > 0;
@@ -202,15 +209,17 @@ function agreed(answers) {
 
 const draw = (u, offer, values, chosen) => agreed(cases(offer, values, chosen).map((one) => drawn(u, one)));
 
-// ---- a drafted token's test, by the rules of the verifiers, and the way through a text ---------------------------------
+// ---- a drafted token's test, by the rules of the verifiers, and the way through a text --------------------
 
 const against = (low, high, bar) =>
   low > bar * (1 + NEAR) ? "accepted" : high < bar * (1 - NEAR) ? "rejected" : "open";
 const ruleOf = (data, values) => data.rule[values.temperature ? data.rule.length - 1 : 0];
 const changed = (data, values, names) => names.some((name) => values[name] !== data.values[name]);
-const ofDraft = (data, values) => (data.fixed ? { temperature: values.temperature } : values); // a trace holds q after its truncations
+// A trace holds q after its truncations.
+const ofDraft = (data, values) => (data.fixed ? { temperature: values.temperature } : values);
 
-// How a drafted token fares: {outcome: "accepted", "rejected" or "open"}, with ranges of p, q and the probability to pass where they decide.
+// How a drafted token fares: {outcome: "accepted", "rejected" or "open"}, with ranges of p, q and the
+// probability to pass where they decide.
 function tested(data, place, values, token = place.draft.token) {
   const { draft, p: offer } = place,
     rule = ruleOf(data, values),
@@ -247,7 +256,8 @@ function leftOver(data, place, values) {
   return { ids: p.ids, weights, rest: [Math.max(0, p.rest[0] - taken), p.rest[1]], cap: p.cap, sides: null };
 }
 
-// The token in a place with other values, if all before it stay: {token, could, other}, with {guess, test} of a drafted one.
+// The token in a place with other values, if all before it stay: {token, could, other}, with {guess, test} of
+// a drafted one.
 function placed(data, place, values) {
   const { draft } = place,
     only = (token) => ({ token, could: [token], other: false });
@@ -284,11 +294,13 @@ function mayStay(place, answer) {
   return answer.token === place.token || answer.could.includes(place.token) || (answer.other && !named);
 }
 
-// Whether the values of the run lead to the run: else its strategy chooses its tokens in another way than its parts say.
+// Whether the values of the run lead to the run: else its strategy chooses its tokens in another way than its
+// parts say.
 const fits = (data) => data.places.every((place) => mayStay(place, placed(data, place, data.values)));
 
-// Through the text: `open` is the first place that may change, `change` the first that does for sure; {at, token, could, other}, or null.
-// A draft that may fare otherwise puts later rounds out of step, and what those would draft is not stored.
+// Through the text: `open` is the first place that may change, `change` the first that does for sure; {at,
+// token, could, other}, or null. A draft that may fare otherwise puts later rounds out of step, and what
+// those would draft is not stored.
 function walked(data, values) {
   const result = { open: null, change: null };
   if (
@@ -303,7 +315,8 @@ function walked(data, values) {
     other = ruleOf(data, values) !== "greedy match" && lengths[0] !== lengths[1];
   let step = true;
   for (const [at, place] of data.places.entries()) {
-    step = step && !(other && at >= Math.min(...lengths)); // drafts of another length are drawn with other numbers from their second round on
+    // Drafts of another length are drawn with other numbers from their second round on.
+    step = step && !(other && at >= Math.min(...lengths));
     const answer = step ? placed(data, place, values) : { token: null, could: [place.token], other: true };
     if (!mayStay(place, answer)) return { ...result, change: { at, ...answer } };
     if (answer.token === null) result.open ??= { at, ...answer };

@@ -1,5 +1,6 @@
-// Drawers for the chart-like marks: band, bar, step, stem, symbol, arc, hook, path, and the heading of a panel.
-// Each is (marks, ctx, sheet): see marks.js. Knows marks and colours, nothing of views, strategies or steps.
+// Drawers for the chart-like marks: band, bar, step, stem, symbol, arc, hook, path, and the heading of a
+// panel. Each is (marks, ctx, sheet): see marks.js. Knows marks and colours, nothing of views, strategies or
+// steps.
 const ARC_WEIGHTS = [0.03, 0.06, 0.11, 0.17, 0.23]; // upper bounds of the first five looks of an arc
 const LINE = 16.9; // pixels between two lines of a heading
 const BOLD = 1.08; // how much wider bold letters are
@@ -22,7 +23,8 @@ player.drawers.band = function (marks, ctx, sheet) {
       gaps.set(x, [mark, Math.min(known[1], y0), Math.max(known[2], y1)]);
     }
   }
-  // Columns stay visible in long bands: one line in the colour of the ground between two columns, through all rows.
+  // Columns stay visible in long bands: one line in the colour of the ground between two columns, through all
+  // rows.
   for (const [x, [mark, y0, y1]] of gaps) {
     sheet.stroke(mark, { width: 2, color: surface.bg }).polyline([
       [x, y0],
@@ -125,7 +127,8 @@ const PATH_WIDTHS = { ink: 3, soft: 1.5 },
   HEAD = 8; // pixels: lines of their own width, the head of an arrow
 const DASH = "9 9"; // pixels of a dashed path, and between them
 
-// The corners of an arrow's head at the end of a path: a triangle of `HEAD` pixels in the direction of its last piece.
+// The corners of an arrow's head at the end of a path: a triangle of `HEAD` pixels in the direction of its
+// last piece.
 function corners(mark, ctx) {
   const at = mark.points.slice(-2).map(([x, y]) => [ctx.px(x), ctx.py(y, mark)]),
     [[ax, ay], [bx, by]] = at;
@@ -166,15 +169,16 @@ function wrap(text, width, size) {
   );
 }
 
-// The heading of a panel, a sentence at the top left of the window; `lead`, its first words, in bold. Scales of panels are
-// drawn by the axes. Where the panel is too low for the `heading`, its `short` form is used.
+// The heading of a panel, a sentence at the top left of the window; `lead`, its first words, in bold. Scales
+// of panels are drawn by the axes. Where the panel is too low for the `heading`, its `short` form is used.
 player.drawers.panel = function (marks, ctx, sheet) {
   for (const mark of marks) {
     if (!mark.heading) continue;
     const { left, size } = ctx.view,
       panel = ctx.view.panelOf(mark),
       lead = mark.lead || "";
-    const room = Math.max(1, Math.floor(panel.heightPx / LINE + 0.2)); // lines that fit; else the first clause, or the lead alone
+    // Lines that fit; else the first clause, or the lead alone.
+    const room = Math.max(1, Math.floor(panel.heightPx / LINE + 0.2));
     const clause = mark.heading.match(/^([^;:.]|\.\d)*/)[0]; // 6.9 is one number
     const forms = [mark.heading, mark.short, clause, lead ? "" : undefined].filter(
       (words) => words !== undefined,

@@ -1,8 +1,11 @@
-// The running text of a lane as real text: one chip per token, coloured by source, entropy or log-probability.
-// Page text, not SVG: it wraps, is selected, found and read aloud. Tokens are only ever set as text.
+// The running text of a lane as real text: one chip per token, coloured by source, entropy or
+// log-probability. Page text, not SVG: it wraps, is selected, found and read aloud. Tokens are only ever set
+// as text.
 const ONE_LINE = 120,
-  SOME_LINES = 400; // chips kept in the page where they are not a text to read; the rest is out of sight anyway
-const PHONE = window.matchMedia("(max-width: 760px)"); // as in player.css: there the line is four lines, the newest last
+  // Chips kept in the page where they are not a text to read; the rest is out of sight anyway.
+  SOME_LINES = 400;
+// As in player.css: there the line is four lines, the newest last.
+const PHONE = window.matchMedia("(max-width: 760px)");
 const SPACES = { "␣": " ", "↵": "\n", "⇥": "\t" };
 let made = 0; // lists on this page, so that every token has an id of its own
 
@@ -84,7 +87,8 @@ player.Chips = class extends player.Drawing {
     return element ? this.made.get(element.dataset.id)?.mark || null : null;
   }
 
-  // Enter goes to the newest token, arrows walk, Enter says why, Escape leaves. The list stays the one tab stop.
+  // Enter goes to the newest token, arrows walk, Enter says why, Escape leaves. The list stays the one tab
+  // stop.
   key(event) {
     const all = [...this.root.querySelectorAll(".dp-chip")].filter(
       (chip) => this.prose || chip.offsetLeft >= 0,
@@ -125,7 +129,8 @@ player.Chips = class extends player.Drawing {
   }
 
   draw() {
-    if (!(this.seen ??= this.root.clientWidth > 0)) return; // hidden, say in a closed tab: drawn when it is seen again
+    // Hidden, say in a closed tab: drawn when it is seen again.
+    if (!(this.seen ??= this.root.clientWidth > 0)) return;
     let marks = this.marksAt();
     if (this.prose) marks = marks.filter((mark) => mark.state !== "rejected");
     else marks = marks.slice(PHONE.matches ? -SOME_LINES : -ONE_LINE);
@@ -190,8 +195,9 @@ player.Chips = class extends player.Drawing {
     this.amount(element, mark);
   }
 
-  // By entropy and by log-probability: a bar under the token, longer = less sure, in bits (8 bits fill the chip). By decision
-  // depth: as long as the share of the layers after which the token was settled, `settled`: node -> [layers, of how many].
+  // By entropy and by log-probability: a bar under the token, longer = less sure, in bits (8 bits fill the
+  // chip). By decision depth: as long as the share of the layers after which the token was settled,
+  // `settled`: node -> [layers, of how many].
   amount(element, mark) {
     if (this.by === "source" || mark.state === "prompt") return;
     const [deep, layers] = (this.by === "depth" && this.settled?.[mark.node]) || [];

@@ -12,8 +12,9 @@ player.svg = function (tag, parent, attributes) {
   return made;
 };
 
-// Fills an element with `items`, [key, what makes it, its look, what turns another of that look into it]: what stands there under
-// its key stays and costs nothing, and what has gone is used again where it can be, which costs half of a new one.
+// Fills an element with `items`, [key, what makes it, its look, what turns another of that look into it]:
+// what stands there under its key stays and costs nothing, and what has gone is used again where it can be,
+// which costs half of a new one.
 player.refill = function (parent, items) {
   const before = parent.items || new Map(),
     lacking = [],

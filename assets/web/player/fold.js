@@ -1,5 +1,6 @@
-// The folded past of a tree: what lies left of the window as one straight spine of a few pixels per token. What died there
-// hangs below as a tick as long as it lived; limbs that live on leave the spine where they parted. Plain SVG in the gutter.
+// The folded past of a tree: what lies left of the window as one straight spine of a few pixels per token.
+// What died there hangs below as a tick as long as it lived; limbs that live on leave the spine where they
+// parted. Plain SVG in the gutter.
 const WIDEST = 120,
   NARROWEST = 36,
   SHARE = 0.12; // pixels for the whole fold on a wide screen and a phone; of the width
@@ -10,7 +11,8 @@ const LONGEST = 9; // tokens a hanging tick shows at most
 player.foldWidth = (columns, width, narrow) =>
   Math.round(Math.min(narrow ? NARROWEST : WIDEST, SHARE * width, PER_TOKEN * columns) + 12);
 
-// Every node left of the window belongs to the spine or to the limb that left it: {from, lived, enters: [marks]}.
+// Every node left of the window belongs to the spine or to the limb that left it: {from, lived, enters:
+// [marks]}.
 function limbsOf(scene, lo, step) {
   const limbOf = new Map(),
     limbs = [];
@@ -56,7 +58,8 @@ player.drawFold = function (layer, scene, ctx) {
   const { entry, limbs } = limbsOf(scene, view.lo, ctx.step);
   if (!entry) return;
   const above = (node) => (node.parent ? scene.history.byId.get(node.parent)?.base.y : undefined) ?? node.y;
-  const enters = (node) => view.py(scene.head.turn ? above(node) : (above(node) + node.y) / 2, node); // where its edge crosses into the window
+  // Where its edge crosses into the window.
+  const enters = (node) => view.py(scene.head.turn ? above(node) : (above(node) + node.y) / 2, node);
   const y = view.py(above(entry), entry);
   const dead = strokes(limbs, x, y, (bottom - y - 12) / 24);
   let alive = "";

@@ -1,8 +1,10 @@
 // The history of a scene: marks, the step at which each was born, and every change of its fields by step.
-// Knows nothing of drawing: it only says what every mark was at a step, in any direction, and where the action was.
+// Knows nothing of drawing: it only says what every mark was at a step, in any direction, and where the
+// action was.
 const FRONT_KINDS = new Set(["node", "cell", "bar", "step"]);
 
-// The data rectangle a mark covers: [x low, x high, y low, y high]. Of all marks only panels change theirs, which are everywhere.
+// The data rectangle a mark covers: [x low, x high, y low, y high]. Of all marks only panels change theirs,
+// which are everywhere.
 function extent(mark) {
   if (mark.kind === "path") {
     const xs = mark.points.map((p) => p[0]),
@@ -36,7 +38,8 @@ player.History = class {
     this.entries = []; // in order of birth
     this.byId = new Map();
     this.byKind = new Map(); // kind -> its entries, in order of birth
-    this.columns = new Map(); // column -> the entries that begin in it; null -> those that cover many columns, or all
+    // Column -> the entries that begin in it; null -> those that cover many columns, or all.
+    this.columns = new Map();
     this.fronts = []; // [step, x, y, the greatest x so far], by the view
     this.sayings = []; // [step, sentence]
     this.reach = []; // [step, x, y], how far the marks reached, growing
@@ -111,8 +114,8 @@ player.History = class {
     return marks;
   }
 
-  // The marks at a step that touch the columns from `low` to `high` and the rows that `rowsOf(mark as it was born)` says, [top,
-  // bottom] or null for none, in order of birth. Costs the marks of these columns.
+  // The marks at a step that touch the columns from `low` to `high` and the rows that `rowsOf(mark as it was
+  // born)` says, [top, bottom] or null for none, in order of birth. Costs the marks of these columns.
   inside(step, low, high, rowsOf) {
     const result = [];
     for (const [column, list] of this.columns) {

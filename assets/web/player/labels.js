@@ -1,5 +1,6 @@
-// The label drawer: every free text of a picture, placed greedily so that no two overlap. Spine first, then by priority
-// and probability; what does not fit is dropped and its mark stays. Widths are counted, never measured.
+// The label drawer: every free text of a picture, placed greedily so that no two overlap. Spine first, then
+// by priority and probability; what does not fit is dropped and its mark stays. Widths are counted, never
+// measured.
 const APART = 4; // pixels free beside a text: "+5★" and "+3★" do not run together
 const LINE = 15; // pixels of a line of a list
 const STACKED = 0.95; // columns that a label takes at most in one line, where it may be stacked
@@ -15,7 +16,8 @@ function wish(text, x, y, style) {
   return { text, x, y, ...style, box: [left - APART, y - height / 2, left + width + APART, y + height / 2] };
 }
 
-// The whole word where it hits no other, else above its neighbours, also a little aside, else cut to its column.
+// The whole word where it hits no other, else above its neighbours, also a little aside, else cut to its
+// column.
 function wordWish(text, cut, x, y, style) {
   const above = [0, 6, 12].map((aside) => wish(text, x + aside, y - style.size * TALL - 0.5, style));
   return { ...wish(text, x, y, style), others: [...above, wish(cut, x, y, style)] };
@@ -37,7 +39,8 @@ function nodeWishes(node, ctx, wishes) {
           ? surface.soft
           : surface.text;
     const size = bold ? 13 : 12;
-    const text = player.fit(node.text, ctx.columnWidth - 8, size); // within its column: neighbours on a limb never touch
+    // Within its column: neighbours on a limb never touch.
+    const text = player.fit(node.text, ctx.columnWidth - 8, size);
     const priority =
       node.state === "chosen" || (node.node !== undefined && node.node === ctx.held)
         ? 0
@@ -54,8 +57,10 @@ function nodeWishes(node, ctx, wishes) {
     const noted = { ...style, priority: node.front ? 1 : (node.note_priority ?? 6), weight, mark: node };
     const both = node.note + "  " + node.note_more,
       room = ctx.head.turn ? ctx.head.turn * ctx.columnWidth - 4 : ctx.narrow ? 0 : Infinity;
-    const words = node.note_more && player.textWidth(both, 11, "sans") <= room ? both : node.note; // not where edges turn
-    const under = ctx.head.notes === "under" ? 12 : 0; // below the way that goes straight on, and clear of its node
+    // Not where edges turn.
+    const words = node.note_more && player.textWidth(both, 11, "sans") <= room ? both : node.note;
+    // Below the way that goes straight on, and clear of its node.
+    const under = ctx.head.notes === "under" ? 12 : 0;
     wishes.push(
       wish(words, x + (node.front || node.state === "bonus" ? 12 : 9 - under / 2), y + under, noted),
     );
@@ -90,7 +95,8 @@ function labelWish(label, ctx, wishes) {
       label.stack && (ctx.narrow || 2 * half > STACKED * (label.w || 1) * ctx.columnWidth)
         ? text.split("  ").map(fitted)
         : [text];
-  const first = label.dy === undefined ? y - 6.5 * (lines.length - 1) : y; // beside a mark they are as high above as below
+  // Beside a mark they are as high above as below.
+  const first = label.dy === undefined ? y - 6.5 * (lines.length - 1) : y;
   const placed = { ...style, mark: label },
     [top, ...rest] = lines.map((line, i) => wish(line, x, first + 13 * i, placed));
   wishes.push(label.rises ? wordWish(label.text, text, x, y, placed) : { ...top, rest });
@@ -209,7 +215,8 @@ player.place = function (wishes, obstacles) {
     one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3];
   const hits = (box) => rowsOf(box).some((i) => (lanes.get(i) || []).some((other) => touch(box, other)));
   const add = (box) => rowsOf(box).forEach((i) => (lanes.get(i) || lanes.set(i, []).get(i)).push(box));
-  const order = [...wishes].sort((a, b) => a.priority - b.priority || (a.priority && b.weight - a.weight)); // the spine from left to right
+  // The spine from left to right.
+  const order = [...wishes].sort((a, b) => a.priority - b.priority || (a.priority && b.weight - a.weight));
   const placed = [];
   let seeded = false;
   for (const item of order) {
@@ -218,7 +225,8 @@ player.place = function (wishes, obstacles) {
       seeded = true;
     }
     if (placed.length >= MAX_LABELS) break;
-    const ways = [item, ...(item.others || [])].map((way) => [way, ...(item.rest || [])]); // all of its lines or none
+    // All of its lines or none.
+    const ways = [item, ...(item.others || [])].map((way) => [way, ...(item.rest || [])]);
     const lines = ways.find((way) => !way.some((line) => hits(line.box)));
     if (!lines) continue;
     lines.forEach((line) => add(line.box));

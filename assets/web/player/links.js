@@ -1,5 +1,6 @@
-// Links between marks: the arcs over a line of tokens, the hooks below a grid. Where a link runs, how far a point is from it,
-// and which links lead to a mark. Its drawers are in charts.js; `to` of a link is the node or the cell that it leads to.
+// Links between marks: the arcs over a line of tokens, the hooks below a grid. Where a link runs, how far a
+// point is from it, and which links lead to a mark. Its drawers are in charts.js; `to` of a link is the node
+// or the cell that it leads to.
 const RUNS = {
   // Half a sine from x0 to x1, `height` above y.
   arc(mark) {
@@ -56,7 +57,8 @@ player.linkBox = function (mark, view) {
 const same = (a, b) =>
   a.node !== undefined ? a.node === b.node : Boolean(a.cell && b.cell) && String(a.cell) === String(b.cell);
 
-// The links that lead to a mark, or to where a link leads, one after the other, then the mark itself; null without links.
+// The links that lead to a mark, or to where a link leads, one after the other, then the mark itself; null
+// without links.
 player.nextLink = function (drawn, from) {
   const end = from.to || from,
     links = drawn.filter((mark) => mark.to && mark.hover && same(mark.to, end));

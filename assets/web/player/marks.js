@@ -1,9 +1,11 @@
-// The marks of a picture as one SVG: one path for all marks of a look, cut off at the edges of their panel. One path per element
-// would make a redraw of a thousand nodes a thousand times as expensive. Knows where panels lie; no kinds of marks.
+// The marks of a picture as one SVG: one path for all marks of a look, cut off at the edges of their panel.
+// One path per element would make a redraw of a thousand nodes a thousand times as expensive. Knows where
+// panels lie; no kinds of marks.
 //
-// A drawer is (marks, ctx, sheet) for one kind of mark: it draws them on the sheet, as strokes, areas, points and words. `marks`:
-// plain objects at the shown step, inside the window plus a margin; ctx is the view, with step, head and palette (Scene.draw). x and y
-// are in data units, widths and sizes in pixels. What has the least `rank` of its kind is drawn first. `free` points may stick out.
+// A drawer is (marks, ctx, sheet) for one kind of mark: it draws them on the sheet, as strokes, areas, points
+// and words. `marks`: plain objects at the shown step, inside the window plus a margin; ctx is the view, with
+// step, head and palette (Scene.draw). x and y are in data units, widths and sizes in pixels. What has the
+// least `rank` of its kind is drawn first. `free` points may stick out.
 const RULE = 1.6; // pixels of the line below a panel that has one
 
 const tenth = (value) => Math.round(value * 10) / 10;
@@ -30,7 +32,8 @@ class Trace {
     Object.assign(this, { panel, rank, look, polygons, free, d: "", end: [] });
     this.px = (x) => view.px(x) - view.left;
     this.py = (y) => view.py(y, place) - panel.topPx;
-    this.seen = [free ? low : low - (view.slide || 0) / view.columnWidth, high]; // a point that slides in is drawn before it is there
+    // A point that slides in is drawn before it is there.
+    this.seen = [free ? low : low - (view.slide || 0) / view.columnWidth, high];
     this.radius = size / 2;
   }
 

@@ -1,7 +1,8 @@
-// The whole run in a strip under the picture: one small box per place, coloured by state, and a frame around the part that is
-// open. The strip is drawn on a canvas, so that it costs a run of thousands of nodes a few milliseconds, and not at every step.
-// Enlarged to the size of the picture it is the way to see everything. Knows marks, states and a view's `overview`:
-// "rows" (boxes where their marks are), "piled" (the marks of a column on top of each other), "amount" (a grey for each step).
+// The whole run in a strip under the picture: one small box per place, coloured by state, and a frame around
+// the part that is open. The strip is drawn on a canvas, so that it costs a run of thousands of nodes a few
+// milliseconds, and not at every step. Enlarged to the size of the picture it is the way to see everything.
+// Knows marks, states and a view's `overview`: "rows" (boxes where their marks are), "piled" (the marks of a
+// column on top of each other), "amount" (a grey for each step).
 const TALLEST = 40,
   LOWEST = 20,
   NARROW = 32,
@@ -10,7 +11,8 @@ const PILE = 5; // marks of a column that are piled at most
 const MAX_BITS = 8; // entropy with the darkest grey
 const AXIS = 18; // pixels for the numbers below, where the strip is the picture
 const CALM = 150; // milliseconds between two paintings at least
-const KINDS = { rows: ["band", "cell", "node"], piled: ["cell", "node"], amount: ["step"] }; // of marks that a strip shows
+// The kinds of marks that a strip shows.
+const KINDS = { rows: ["band", "cell", "node"], piled: ["cell", "node"], amount: ["step"] };
 
 // All columns of the run in the picture itself, until Follow is pressed.
 player.spread = function (scene) {
@@ -34,7 +36,8 @@ player.Overview = class {
     this.canvas.width = 0; // the run before is not seen under the next one
   }
 
-  // Shows the strip when the run is, or will be, longer than the window; true if the picture's height has changed by that.
+  // Shows the strip when the run is, or will be, longer than the window; true if the picture's height has
+  // changed by that.
   fit(view) {
     const { head, history, root } = this.scene,
       reach = history.front(Infinity).x - (head.first ?? 0) + 1;
@@ -54,7 +57,8 @@ player.Overview = class {
     return true;
   }
 
-  // The columns of the strip: two windows at least, then as far as the run is known, growing by a third of a window.
+  // The columns of the strip: two windows at least, then as far as the run is known, growing by a third of a
+  // window.
   span() {
     const { head, history, view } = this.scene,
       first = head.first ?? 0,
@@ -75,7 +79,8 @@ player.Overview = class {
     const share = (x) => 100 * Math.max(0, Math.min(1, (x - first) / columns));
     const width = Math.max(0.5, share(high) - share(low));
     this.open.style.width = width + "%";
-    this.open.style.transform = `translateX(${(100 * share(low)) / width}%)`; // percent of its own width: nothing is laid out again
+    // Percent of its own width: nothing is laid out again.
+    this.open.style.transform = `translateX(${(100 * share(low)) / width}%)`;
   }
 
   opened() {
@@ -129,7 +134,7 @@ player.Overview = class {
     if (scene.whole) numbers(pen, scene, first, columns, unit, low);
   }
 
-  // ---- hands ----------------------------------------------------------------------------------------------------
+  // ---- hands ----------------------------------------------------------------------------------------------
 
   attach() {
     let held = null; // where in the open part it is held
@@ -219,6 +224,7 @@ function numbers(pen, scene, first, columns, unit, low) {
     const half = pen.measureText(String(x)).width / 2,
       middle = (x - first + 0.5) * unit;
     if (x >= 0)
-      pen.fillText(String(x), Math.max(half, Math.min(middle, columns * unit - half)), low + AXIS - 5); // never cut
+      // A number is never cut.
+      pen.fillText(String(x), Math.max(half, Math.min(middle, columns * unit - half)), low + AXIS - 5);
   }
 }

@@ -1,6 +1,8 @@
-// Where lanes part: the token of a lane at which its text first differs from another lane's, marked ≠ in its chips and its
-// picture, in ink; the words are added to what a hover says. Knows the node and the words it is given, no other lane.
-const KINDS = ["node", "cell", "symbol"]; // the mark of the node that is marked: the first of these that is there
+// Where lanes part: the token of a lane at which its text first differs from another lane's, marked ≠ in its
+// chips and its picture, in ink; the words are added to what a hover says. Knows the node and the words it is
+// given, no other lane.
+// The mark that gets the sign is the first of these that the node has.
+const KINDS = ["node", "cell", "symbol"];
 
 // Draws the sign over a scene that has just been drawn.
 player.drawParting = function (scene) {
@@ -26,7 +28,8 @@ player.drawParting = function (scene) {
     height: y1 - y0 + 2 * pad,
     rx: 3,
   });
-  const at = band ? { x: x1 - 4, y: (y0 + y1) / 2 + 5 } : { x: x0 - pad - 2, y: y1 + pad + 3 }; // in a row: where nothing is written
+  // In a row: where nothing is written.
+  const at = band ? { x: x1 - 4, y: (y0 + y1) / 2 + 5 } : { x: x0 - pad - 2, y: y1 + pad + 3 };
   player.svg("text", layer, { ...at, "text-anchor": "end" }).textContent = "≠";
 };
 

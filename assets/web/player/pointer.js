@@ -1,7 +1,9 @@
-// What pointer and keyboard do to a scene: hover and tap (a card), click (pick), drag and wheel (pan, zoom x), keys on a focused mark.
-// Hover draws on a layer of its own: the root path and the outline; the picture below is dimmed by CSS, never redrawn.
+// What pointer and keyboard do to a scene: hover and tap (a card), click (pick), drag and wheel (pan, zoom
+// x), keys on a focused mark. Hover draws on a layer of its own: the root path and the outline; the picture
+// below is dimmed by CSS, never redrawn.
 const CLEAR = 44; // pixels between what was pressed and a sheet
-const REACH = window.matchMedia("(pointer: coarse)").matches ? 22 : 16; // pixels around a mark that count as the mark
+// Pixels around a mark that count as the mark.
+const REACH = window.matchMedia("(pointer: coarse)").matches ? 22 : 16;
 const NEAR = 7; // pixels beside a link that count as the link for a mouse
 const BEHIND = 6; // pixels that a link lies farther than a mark which is as near: marks come first
 const THINNEST = 14; // pixels of a column: below that the whole run is shown instead
@@ -45,7 +47,8 @@ function markAt(scene, x, y, touch) {
     if (!mark.hover || !(POINTS.has(mark.kind) || BOXES.has(mark.kind))) continue;
     const [x0, y0, x1, y1] = player.boxOf(mark, scene.view),
       panel = scene.view.panelOf(mark);
-    if (y1 < panel.topPx || y0 > panel.topPx + panel.heightPx || x1 < scene.view.left) continue; // scrolled away
+    // Scrolled away.
+    if (y1 < panel.topPx || y0 > panel.topPx + panel.heightPx || x1 < scene.view.left) continue;
     const out = Math.hypot(Math.max(x0 - x, 0, x - x1), Math.max(y0 - y, 0, y - y1));
     if (out > (mark.kind === "tick" ? 3 : POINTS.has(mark.kind) ? REACH : 0)) continue;
     const cost =
@@ -77,7 +80,8 @@ player.outline = function (scene, marks, path) {
       height: view.size.height,
       overflow: "hidden",
     });
-    const way = player.svg("g", open, { transform: `translate(${-view.left} 0)` }); // what is folded stays folded
+    // What is folded stays folded.
+    const way = player.svg("g", open, { transform: `translate(${-view.left} 0)` });
     player.svg("path", way, {
       d: "M" + points[0].join(" ") + line,
       fill: "none",
@@ -144,7 +148,7 @@ player.showCard = function (scene, mark, touch, at) {
   scene.frame.append(card);
   const around =
     at && player.isLink(mark) ? [at[0] - 5, at[1] - 5, at[0] + 5, at[1] + 5] : player.boxOf(mark, scene.view);
-  const [x0, y0, x1, y1] = around,
+  const [, y0, x1, y1] = around,
     { width, height } = scene.view.size;
   const wide = card.offsetWidth,
     tall = card.offsetHeight;
@@ -204,7 +208,8 @@ player.moveTo = function (scene, column) {
   const view = scene.view,
     middle = column + view.columns / 3;
   take(scene);
-  if (!view.byDepth) pan(scene, column - scene.hand.lo, 0); // by depth every round begins at the left: only rows move
+  // By depth every round begins at the left: only rows move.
+  if (!view.byDepth) pan(scene, column - scene.hand.lo, 0);
   scene.schedule();
   if (scene.hand.top === null) return;
   const row = scene.history
@@ -306,7 +311,8 @@ player.attachPointer = function (scene) {
     } else if (event.pointerType !== "touch" && onFrame(event)) look(event);
   });
   frame.addEventListener("pointerleave", (event) => {
-    if (!drag && event.pointerType !== "touch") player.hideCard(scene); // a finger leaves when it has tapped: its card stays
+    // A finger leaves when it has tapped: its card stays.
+    if (!drag && event.pointerType !== "touch") player.hideCard(scene);
   });
   frame.addEventListener("pointerdown", (event) => {
     if (!onFrame(event) || event.button) return;
@@ -344,8 +350,8 @@ player.attachPointer = function (scene) {
   );
 };
 
-// Where on the page a drawing was last pressed. A sheet that opens for it, which the page's scroll padding leaves room for,
-// must not cover it.
+// Where on the page a drawing was last pressed. A sheet that opens for it, which the page's scroll padding
+// leaves room for, must not cover it.
 let pressed = 0;
 document.addEventListener(
   "pointerdown",

@@ -45,7 +45,8 @@ player.Scene = class extends player.Drawing {
     }).observe(this.frame);
   }
 
-  // The frame's pixels, none where it is hidden. Asked for between two redraws they would cost a layout of the page each time.
+  // The frame's pixels, none where it is hidden. Asked for between two redraws they would cost a layout of
+  // the page each time.
   measure() {
     this.size = { width: this.frame.clientWidth, height: this.frame.clientHeight };
   }
@@ -82,23 +83,27 @@ player.Scene = class extends player.Drawing {
     this.schedule();
   }
 
-  // Outlines the marks that show a node of the trace (hovered elsewhere in the lane); null: those that are kept.
+  // Outlines the marks that show a node of the trace (hovered elsewhere in the lane); null: those that are
+  // kept.
   highlight(node) {
     player.outline(this, this.marksOf([].concat(node ?? this.kept())));
   }
 
   keep(node, by = "stop") {
     super.keep(node, by);
-    if (by === "stop") this.hold({ node: Array.isArray(node) ? node[0] : node }); // what is inspected is held where it is pressed
+    // A node that is inspected stays where it was pressed.
+    if (by === "stop") this.hold({ node: Array.isArray(node) ? node[0] : node });
   }
 
-  // The window holds the mark of a node, or a column, in sight, however narrow it gets, until the step changes.
+  // The window holds the mark of a node, or a column, in sight, however narrow it gets, until the step
+  // changes.
   hold({ node, x }) {
     this.holding = typeof (node ?? x) === "number" ? { node, x } : null;
     this.schedule();
   }
 
-  // The column that is held at a step, null for none. What was asked for between two redraws holds at the step of the next.
+  // The column that is held at a step, null for none. What was asked for between two redraws holds at the
+  // step of the next.
   held(step) {
     const holding = this.holding;
     if (!holding || (holding.step ??= step) !== step) return null;
@@ -120,7 +125,8 @@ player.Scene = class extends player.Drawing {
       : player.viewport(this.head, this.history, step, size, this.hand, this.wishes(size.width));
   }
 
-  // What this scene and those that share its window ask of the columns: others that follow their front, over token positions.
+  // What this scene and those that share its window ask of the columns: others that follow their front, over
+  // token positions.
   wishes(width) {
     const shares = (scene) => (scene.hand.follow && !scene.whole ? player.sharing(scene.head) : null),
       own = shares(this);
@@ -137,7 +143,8 @@ player.Scene = class extends player.Drawing {
     return !byDepth && (now.left !== left || now.lo !== lo || now.shown !== columns);
   }
 
-  // The pixels are on the screen a task after the frame: the one that is on, or the next, if nothing else was drawn for that.
+  // The pixels are on the screen a task after the frame: the one that is on, or the next, if nothing else was
+  // drawn for that.
   painted(step) {
     const drawing = (this.drawing = {});
     const after = () =>
@@ -237,16 +244,17 @@ player.Scene = class extends player.Drawing {
     return slide ? slide.pixels * (1 - (slide.effect.getComputedTiming().progress ?? 1)) : 0;
   }
 
-  // Pixels that the marks begin right of their place: those by which the window has moved, and those still owed. None where
-  // motion is dear or unwanted.
+  // Pixels that the marks begin right of their place: those by which the window has moved, and those still
+  // owed. None where motion is dear or unwanted.
   slideOf(view, before, behind) {
     const moved = (view.lo - before.lo) * view.columnWidth;
     const other = moved < 0 || before.columnWidth !== view.columnWidth || before.left !== view.left;
     return other || this.dear || isStill() ? 0 : Math.min(moved + behind, view.size.width);
   }
 
-  // One step on: marks of a window that has moved slide to their new place, within the edges of their panels; in one that
-  // stands still the new columns fade in, from under a veil, unless steps come so fast that one fade would follow the other.
+  // One step on: marks of a window that has moved slide to their new place, within the edges of their panels;
+  // in one that stands still the new columns fade in, from under a veil, unless steps come so fast that one
+  // fade would follow the other.
   move(view, before, rested) {
     if (view.slide >= 1) {
       const way = [{ transform: `translateX(${view.slide}px)` }, { transform: "none" }];

@@ -33,7 +33,8 @@ player.fit = function (text, width, size) {
   return player.cells(kept) >= 2 ? kept + "…" : "";
 };
 
-// .0352: three significant digits, never 0 for something that is not nothing; as explorer/inspector/parts.py writes it.
+// .0352: three significant digits, never 0 for something that is not nothing; as explorer/inspector/parts.py
+// writes it.
 player.probability = function (p) {
   if (p === 0) return "0";
   if (p < 1e-6) return p.toExponential(1).replace("e-", "e−");

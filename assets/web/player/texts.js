@@ -1,5 +1,5 @@
-// All words of a picture as one SVG over the marks: labels, tokens in cells, headings, numbers of the axes. A text is a text, never
-// markup. Knows where panels lie.
+// All words of a picture as one SVG over the marks: labels, tokens in cells, headings, numbers of the axes. A
+// text is a text, never markup. Knows where panels lie.
 const SMALL = 11; // pixels of the numbers at axes
 const thousandth = (value) => Math.round(value * 1000) / 1000;
 
@@ -82,8 +82,8 @@ function moved(group, x, y) {
   return group;
 }
 
-// `words`: [{panel, face, free, x, y, text, color, size, anchor, bold, bare, lead}], x and y in pixels of the frame; they stay
-// within their panel unless they are free.
+// `words`: [{panel, face, free, x, y, text, color, size, anchor, bold, bare, lead}], x and y in pixels of the
+// frame; they stay within their panel unless they are free.
 player.drawTexts = function (svg, words, view, head, surface) {
   const { still, sliding } = axes(view, head, surface),
     left = view.px(0);

@@ -1,5 +1,5 @@
-// Drawers for trees and rounds: node, edge, tick, cell, guide, row. Each is (marks, ctx, sheet): see marks.js.
-// Hue says state, width says probability; labels are in labels.js. Knows the palette, no view.
+// Drawers for trees and rounds: node, edge, tick, cell, guide, row. Each is (marks, ctx, sheet): see
+// marks.js. Hue says state, width says probability; labels are in labels.js. Knows the palette, no view.
 
 const smooth = Array.from({ length: 11 }, (_, i) => [i / 10, (i / 10) ** 2 * (3 - (2 * i) / 10)]);
 const coarse = smooth.filter((_, i) => i % 3 === 1 || i === 0 || i === 10);
@@ -11,7 +11,7 @@ player.curve = ([ax, ay], [bx, by]) =>
 const stateOf = (mark, { state }) => (mark.state in state ? mark.state : "prompt");
 const isDrawn = (mark) => mark.drawn !== false;
 
-// ---- edges -------------------------------------------------------------------------------------------------
+// ---- edges ------------------------------------------------------------------------------------------------
 // The palette's look, where width says more in one of its own.
 function edgeLook(edge, palette) {
   const name = stateOf(edge, palette),
@@ -42,7 +42,7 @@ player.drawers.edge = function (marks, ctx, sheet) {
   }
 };
 
-// ---- nodes -------------------------------------------------------------------------------------------------
+// ---- nodes ------------------------------------------------------------------------------------------------
 player.drawers.node = function (marks, ctx, sheet) {
   const dense = Number(ctx.unitOf({}) < 34),
     { nodes } = ctx.palette;
@@ -54,12 +54,13 @@ player.drawers.node = function (marks, ctx, sheet) {
   }
 };
 
-// ---- candidates dropped at birth: at most five slanted strokes under their parent -----------------------------
+// ---- candidates dropped at birth: at most five slanted strokes under their parent -------------------------
 player.drawers.tick = function (marks, ctx, sheet) {
   for (const tick of marks.filter((mark) => isDrawn(mark) && mark.index < 5)) {
     const unit = ctx.unitOf(tick),
       gap = Math.min(9, unit * 0.18);
-    const long = Math.min(10, unit * 0.28, Math.max(4, unit - 21 - gap)); // not into the token of the row below
+    // Not into the token of the row below.
+    const long = Math.min(10, unit * 0.28, Math.max(4, unit - 21 - gap));
     const x = tick.x + (5 + tick.index * 3.4) / ctx.columnWidth,
       y = tick.y + gap / unit;
     const rejected = tick.state === "rejected",
@@ -72,7 +73,7 @@ player.drawers.tick = function (marks, ctx, sheet) {
   }
 };
 
-// ---- cells: boxes with gaps ------------------------------------------------------------------------------------
+// ---- cells: boxes with gaps -------------------------------------------------------------------------------
 const GUIDES_APART = 10; // pixels: nearer ones would be a grey area
 const SLIVER_GLYPH = 8; // pixels of the mark of a state where a row is too low for words
 const SHADES = 6;
@@ -117,11 +118,13 @@ player.drawers.cell = function (marks, ctx, sheet) {
   }
 };
 
-// Its token in the middle of what is seen of it, its glyph at the left edge; below 34 px columns 10 px, below 14 px 9, the floor: a letter fits into 11.
+// Its token in the middle of what is seen of it, its glyph at the left edge; below 34 px columns 10 px, below
+// 14 px 9, the floor: a letter fits into 11.
 function cellText(cell, ctx, sheet, ink) {
   const size = ctx.columnWidth >= 44 ? 12 : ctx.columnWidth >= 34 ? 11 : ctx.columnWidth >= 14 ? 10 : 9,
     tall = cell.h * ctx.unitOf(cell);
-  const color = cell.fill === "amount" && cell.weight >= 0.3 ? ctx.palette.surface.text : ink; // soft words need a pale ground
+  // Soft words need a pale ground.
+  const color = cell.fill === "amount" && cell.weight >= 0.3 ? ctx.palette.surface.text : ink;
   const y = ctx.py(cell.y, cell),
     shift = cell.glyph ? 13 : 0,
     font = Math.min(size, Math.floor(tall - 3));
@@ -145,7 +148,7 @@ function cellText(cell, ctx, sheet, ink) {
     });
 }
 
-// ---- guides: dotted verticals over the whole panel; their words are labels -------------------------------------
+// ---- guides: dotted verticals over the whole panel; their words are labels --------------------------------
 player.drawers.guide = function (marks, ctx, sheet) {
   const before = new Map(),
     look = { color: ctx.palette.surface.text, width: 1.2, dash: "2 3" };
@@ -162,7 +165,7 @@ player.drawers.guide = function (marks, ctx, sheet) {
   }
 };
 
-// ---- rows: a thin rule below each ------------------------------------------------------------------------------
+// ---- rows: a thin rule below each -------------------------------------------------------------------------
 player.drawers.row = function (marks, ctx, sheet) {
   const look = { color: ctx.palette.surface.grid, width: 1 };
   for (const row of marks)

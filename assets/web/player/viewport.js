@@ -1,5 +1,6 @@
-// Which part of a scene is shown: whole columns at a least width, panels stacked, rows scrolled from row to row.
-// Pure geometry: given head, history, step, size and what the user has panned, it returns where everything lies. No DOM.
+// Which part of a scene is shown: whole columns at a least width, panels stacked, rows scrolled from row to
+// row. Pure geometry: given head, history, step, size and what the user has panned, it returns where
+// everything lies. No DOM.
 const WIDEST = 66; // pixels a column takes at most
 const TALLEST = 80; // pixels a row takes at most
 const TOP = 4,
@@ -20,11 +21,13 @@ const LOWEST = 8,
 
 const positional = (head) => (!head.axis && head.axis !== null) || head.axis === "token position";
 
-// Which pictures have a window together: those over token positions whose columns are no wider than words, and those over time.
+// Which pictures have a window together: those over token positions whose columns are no wider than words,
+// and those over time.
 player.sharing = (head) =>
   head.span ? "time" : positional(head) && (head.column || 0) <= WIDEST ? "positions" : null;
 
-// Time is shown from zero to the end of the longest lane; while it runs, to the next round number. `unit`: of a column.
+// Time is shown from zero to the end of the longest lane; while it runs, to the next round number. `unit`: of
+// a column.
 function timeOf(wishes, inner, hand) {
   const own = wishes[0],
     last = Math.max(...wishes.map((wish) => wish.farthest * wish.unit)) || 1;
@@ -37,8 +40,9 @@ function timeOf(wishes, inner, hand) {
   return { lo: hand.follow ? 0 : (hand.lo ?? 0), shown, width: inner / shown };
 }
 
-// What a picture asks of its columns: where the run begins, where it is at this step, where it ends (as far as it is known),
-// how wide a column should and must be, the gutters, and the column of the mark that is held in sight.
+// What a picture asks of its columns: where the run begins, where it is at this step, where it ends (as far
+// as it is known), how wide a column should and must be, the gutters, and the column of the mark that is held
+// in sight.
 player.wish = function (scene, step, width) {
   const { head, history, ended } = scene,
     narrow = width < NARROW,
@@ -91,21 +95,24 @@ function agreed(wishes) {
     widest: min("widest"),
     left: max("left"),
     right: max("right"),
-    folded: wishes.map((wish) => wish.folded).find((left) => left !== null) ?? null, // the gutter left of a fold, where there is one
+    // The gutter left of a fold, where there is one.
+    folded: wishes.map((wish) => wish.folded).find((left) => left !== null) ?? null,
   };
 }
 
-// So many columns or more: a third more as often as it takes, and all that there can be where the next third would be less.
+// So many columns or more: a third more as often as it takes, and all that there can be where the next third
+// would be less.
 function widened(fit, wanted, most) {
   let columns = fit;
   while (columns < wanted) columns = 16 * columns > 9 * most ? most : Math.ceil((4 * columns) / 3);
   return Math.max(fit, columns);
 }
 
-// Columns: as many whole ones as fit, a little narrower where the whole run then fits. The front stays in the last third: when
-// it would leave the window, the window moves by a third of a screen, so that a scene stands still between moves and a step
-// has one picture, whatever came before. What lies beyond the end of the run is not kept free: there the front is at the edge.
-// A steady window, whose front comes and goes, widens by a third when it must and stays so wide.
+// Columns: as many whole ones as fit, a little narrower where the whole run then fits. The front stays in the
+// last third: when it would leave the window, the window moves by a third of a screen, so that a scene stands
+// still between moves and a step has one picture, whatever came before. What lies beyond the end of the run
+// is not kept free: there the front is at the edge. A steady window, whose front comes and goes, widens by a
+// third when it must and stays so wide.
 function columnsOf(
   { first, last, reached: farthest, tight, tightest, narrowest, widest, held },
   front,
@@ -136,8 +143,9 @@ function columnsOf(
   return { lo, shown, width: inner / shown };
 }
 
-// The columns that a picture of this width opens, the gutters beside them and the fold: one window for all `wishes` (the first
-// is the picture's own), so that a column stands for one position in all of them, unless that would leave its own front out.
+// The columns that a picture of this width opens, the gutters beside them and the fold: one window for all
+// `wishes` (the first is the picture's own), so that a column stands for one position in all of them, unless
+// that would leave its own front out.
 player.windowOf = function (wishes, width, hand) {
   const wish = agreed(wishes),
     narrow = width < NARROW,
@@ -158,7 +166,8 @@ player.windowOf = function (wishes, width, hand) {
   return { ...open(Math.max(wish.left, wish.folded + fold)), fold };
 };
 
-// The top of a scrolled panel: the first row from which everything down to the front is seen, in steps of a third.
+// The top of a scrolled panel: the first row from which everything down to the front is seen, in steps of a
+// third.
 function topOf(panel, visible, front, rows, hand) {
   if (!hand.follow && hand.top !== undefined && hand.top !== null) return Math.max(panel.y0, hand.top);
   const want = front.y + 0.15 - visible;
@@ -166,11 +175,13 @@ function topOf(panel, visible, front, rows, hand) {
   const tops = rows.map((r) => r.y0);
   const stride = Math.max(1, Math.floor(tops.filter((y) => y >= want && y < front.y).length / 3));
   const whole = tops.find((y, i) => i % stride === 0 && y >= want);
-  return whole !== undefined && whole - want < 0.25 * visible ? whole : want; // else the topmost row is cut, not hidden
+  // Else the topmost row is cut, not hidden.
+  return whole !== undefined && whole - want < 0.25 * visible ? whole : want;
 }
 
-// A fixed number of rows: room for labels above the first and half a row below the last; few rows are centred, not stretched.
-// Rows that would be less than `min_row` pixels high keep that height, and the panel scrolls.
+// A fixed number of rows: room for labels above the first and half a row below the last; few rows are
+// centred, not stretched. Rows that would be less than `min_row` pixels high keep that height, and the panel
+// scrolls.
 function fixedRows(panel, tall, tallest, front, hand) {
   const rows = panel.rows,
     above = rows > 1 ? 34 : 24,
@@ -186,14 +197,16 @@ function fixedRows(panel, tall, tallest, front, hand) {
   return { y0, y1: y0 + visible, grow: true, first, last: rows - visible + 0.5 };
 }
 
-// The top of the row at y: the next one while following (the newest row is seen whole, or at least from its top).
+// The top of the row at y: the next one while following (the newest row is seen whole, or at least from its
+// top).
 function rowTop(y, rows, next) {
   const tops = rows.map((row) => row.y0),
     below = next ? tops.find((top) => top >= y - 0.01) : undefined;
   return below ?? tops.filter((top) => next || top <= y + 0.01).pop() ?? y;
 }
 
-// Heights of so many folded rows, oldest first, in so many pixels: the newest as high as their words, above them slivers.
+// Heights of so many folded rows, oldest first, in so many pixels: the newest as high as their words, above
+// them slivers.
 function foldedHeights(count, room) {
   if (count * READABLE <= room) return Array(count).fill(READABLE);
   const readable = Math.max(
@@ -212,18 +225,20 @@ function rowHeight(head, tall, rows) {
   return fits < (head.row_min || usual) ? usual : Math.min(fits, Math.max(usual, head.row_tall || 0));
 }
 
-// The first row of those in the window from which all down to the front are open, while those above it fold to what can be
-// read; null where they do not fit.
+// The first row of those in the window from which all down to the front are open, while those above it fold
+// to what can be read; null where they do not fit.
 function unfolded(rows, tall, lo, front, unit) {
   const seen = rows.filter((row) => (row.to ?? Infinity) >= lo && row.y0 <= front.y);
   const folded = seen.findIndex((row, i) => i * READABLE + (front.y + 0.3 - row.y0) * unit <= tall);
   return folded < 0 ? null : { y0: seen[folded].y0, folded };
 }
 
-// What a panel that scrolls shows: rows from `y0` on at their full height, and above them the folded ones. "stairs": low
-// steps, as far back as the window reaches; "settled": one row of the tokens that were settled there.
+// What a panel that scrolls shows: rows from `y0` on at their full height, and above them the folded ones.
+// "stairs": low steps, as far back as the window reaches; "settled": one row of the tokens that were settled
+// there.
 function scroll(head, given, tall, lo, front, rows, hand) {
-  const first = hand.follow ? rows.find((row) => (row.to ?? Infinity) >= lo && row.y0 <= front.y) : null; // none above it is in the window
+  // None above it is in the window.
+  const first = hand.follow ? rows.find((row) => (row.to ?? Infinity) >= lo && row.y0 <= front.y) : null;
   const panel = first ? { ...given, y0: Math.max(given.y0, first.y0) } : given;
   const unit = rowHeight(head, tall, Math.max(front.y + 0.3, panel.lowest ?? front.y) - panel.y0);
   let y0 = topOf(panel, tall / unit, front, rows, hand);
@@ -250,8 +265,9 @@ function scroll(head, given, tall, lo, front, rows, hand) {
 
 player.isReadable = (folded) => folded.tall >= READABLE;
 
-// A mark of a folded row as it is drawn in the fold, null if it is not; others stay as they are. A row as high as its words
-// keeps them; in a sliver the marks of the states stay, so that they are told apart without colour.
+// A mark of a folded row as it is drawn in the fold, null if it is not; others stay as they are. A row as
+// high as its words keeps them; in a sliver the marks of the states stay, so that they are told apart without
+// colour.
 player.folded = function (mark, panel) {
   const fold = panel.fold;
   if (!fold || mark.kind === "panel") return mark;
@@ -262,7 +278,8 @@ player.folded = function (mark, panel) {
   if (y >= fold.open)
     return mark.kind === "hook" && mark.y0 < fold.open ? { ...mark, y0: fold.open - 0.5 } : mark;
   if (mark.kind !== "cell" || y < fold.from) return null;
-  const given = mark.fill === "filled" || (mark.state === "tolerated" && mark.fill === "tint"); // the path; below it what was tried
+  // The path; below it what was tried.
+  const given = mark.fill === "filled" || (mark.state === "tolerated" && mark.fill === "tint");
   if (fold.kind === "settled") {
     return given && mark.state === "accepted" ? { ...mark, y: fold.open - 0.5, fill: "tint" } : null;
   }
@@ -325,11 +342,12 @@ function stack(head, panels, lo, front, rows, height, bottom, hand) {
 // The panel of a view whose rows scroll, if there is one.
 player.scrolling = (view) => Object.values(view.panels).find((panel) => panel.grow);
 
-// By depth all rounds begin at the left, so a column gets narrower rather than that the deepest tokens leave the picture.
+// By depth all rounds begin at the left, so a column gets narrower rather than that the deepest tokens leave
+// the picture.
 const depthColumn = (head, inner) => Math.min(head.column, Math.max(SLIM, Math.floor(inner / head.by_depth)));
 
-// `wishes`: what this picture and those that share its window ask of the columns, its own first. On a phone rounds are drawn by
-// draft depth instead of token position.
+// `wishes`: what this picture and those that share its window ask of the columns, its own first. On a phone
+// rounds are drawn by draft depth instead of token position.
 player.viewport = function (head, history, step, size, hand, wishes) {
   const narrow = size.width < NARROW,
     byDepth = Boolean(head.by_depth && narrow),

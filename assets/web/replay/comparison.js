@@ -1,5 +1,6 @@
-// Only in a saved page: the comparison of the whole run, which the page carries: texts, charts, costs. Charts are drawn by the
-// plotly.js that the page carries too; it is unpacked when they come near the screen. All else was made by explorer/export/saved_comparison.py.
+// Only in a saved page: the comparison of the whole run, which the page carries: texts, charts, costs. Charts
+// are drawn by the plotly.js that the page carries too; it is unpacked when they come near the screen. All
+// else was made by explorer/export/saved_comparison.py.
 const NEAR = "300px"; // so far from the screen charts are drawn
 const CONFIG = { responsive: true, displaylogo: false };
 
@@ -42,7 +43,8 @@ class SavedComparison {
       .querySelector("thead")
       .addEventListener("click", ({ target }) => target.closest("button") && this.sort(target.closest("th")));
     whenNear(this.body.querySelector(".saved-charts"), async () => {
-      document.head.append(h("script", {}, await page.unpack("plotly"))); // the page's policy knows its hash, and no other
+      // The page's policy knows its hash, and no other.
+      document.head.append(h("script", {}, await page.unpack("plotly")));
       this.draw();
     });
   }

@@ -1,5 +1,5 @@
-// Only in a saved page: unpacks the run that the page carries, starts the page with it, and answers what it would ask a server.
-// Nothing is computed here; explorer/export/replay_page.py has computed it all.
+// Only in a saved page: unpacks the run that the page carries, starts the page with it, and answers what it
+// would ask a server. Nothing is computed here; explorer/export/replay_page.py has computed it all.
 const OLD =
   "This browser cannot unpack the run in this page; open it with a newer one " +
   "(Chrome 80, Firefox 113, Safari 16.4 or later).";
@@ -12,7 +12,8 @@ function blob(name) {
   return unpacked.get(name);
 }
 
-// One lane's part of a pull's answer: what comes after the cursor. `first` is what the page began with, `others` its other views.
+// One lane's part of a pull's answer: what comes after the cursor. `first` is what the page began with,
+// `others` its other views.
 function after(first, others, cursor) {
   const view = cursor.view === first.view ? first : others[cursor.view];
   const answer = {
