@@ -36,10 +36,12 @@ test: lint
 	$(ENVIRONMENT) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 		--assert=plain --durations=25 --durations-min=5 $(SECOND_TRY) || { echo "Some tests failed (above). They run again, with values:"; $(FAILED_AGAIN); exit 1; }
 
-# Python by ruff, our scripts by oxfmt and oxlint (their settings lie in assets/web).
+# Python by ruff, the types of what connects the rooms by mypy, our scripts by oxfmt and oxlint (whose settings
+# lie in assets/web).
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 	$(BIN)/oxfmt --check "assets/web/**/*.js"
 	$(BIN)/oxlint assets/web
 

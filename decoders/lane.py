@@ -5,7 +5,7 @@ It gives a strategy its tree, its scorers, its chooser and the verbs that record
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
@@ -53,7 +53,7 @@ class Lane(Processing):
         self,
         strategy: str,
         prompt: list[int],
-        models: dict[str, Model],
+        models: Mapping[str, Model],
         parameters: dict[str, Any] | None = None,
         seed: int = 0,
         limits: Limits | None = None,

@@ -215,7 +215,7 @@ def from_json(record: dict) -> Trace:
     return trace
 
 
-def check(record: object) -> None:
+def check(record: Any) -> None:
     """Raises Refusal with one sentence if `record` does not follow the published schema or refers to
     unknown nodes.
     """
@@ -223,7 +223,7 @@ def check(record: object) -> None:
     check_events((event_from_json(e) for s in record["steps"] for e in s["events"]), len(record["prompt"]))
 
 
-def check_schema(record: object) -> None:
+def check_schema(record: Any) -> None:
     """Raises Refusal with one sentence if `record` does not follow the published schema, or is too large."""
     if not _fits()(record):
         error = next(iter(_validator().iter_errors(record)), None)
