@@ -222,6 +222,17 @@ def attributes_with_defaults() -> int:
     )
 
 
+def arguments_without_type() -> int:
+    """Arguments of functions that say no type, but `self` and `cls`."""
+    given = [
+        argument
+        for kind in (ast.FunctionDef, ast.AsyncFunctionDef)
+        for function in nodes(kind, *PACKAGES)
+        for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    ]
+    return sum(one.annotation is None and one.arg not in ("self", "cls") for one in given)
+
+
 # What is printed -> its figure, in the order of the table; lists and sets are counted.
 FIGURES: dict[str, Callable[[], int | list[str] | set[str]]] = {
     "lines of Python outside tests": lines_of_python,
@@ -237,6 +248,7 @@ FIGURES: dict[str, Callable[[], int | list[str] | set[str]]] = {
     "free names of scores": score_names,
     "events matched by class name as text": events_matched_by_text,
     "getattr(x, name, default) in decoders": attributes_with_defaults,
+    "arguments without a type": arguments_without_type,
 }
 
 

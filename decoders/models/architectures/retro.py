@@ -10,6 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import nn
@@ -32,7 +33,7 @@ class RetroConfig(LlamaConfig):
     model_type = "retro"
 
     def __init__(
-        self, chunk: int = 16, after: int = 1, encoder_layers: int = 2, store_tokens: int = 0, **rest
+        self, chunk: int = 16, after: int = 1, encoder_layers: int = 2, store_tokens: int = 0, **rest: Any
     ):
         self.chunk, self.after, self.encoder_layers, self.store_tokens = (
             chunk,
