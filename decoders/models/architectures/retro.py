@@ -98,7 +98,7 @@ class ChunkedCrossAttention(nn.Module):
         """States [N, c, d] of tokens and their neighbours [N, 2 c, d] -> [N, c, d], to be added. turns, asks:
         cosines and sines at the places of neighbours and of tokens.
         """
-        split = lambda x: x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # noqa: E731
+        split = lambda x: x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
         queries, keys = split(self.q(self.norm(states))), split(self.k(neighbours))
         queries, _ = apply_rotary_pos_emb(queries, queries, *asks)
         keys, _ = apply_rotary_pos_emb(keys, keys, *turns)

@@ -155,7 +155,7 @@ class DraftTree:
         rejected = [n for n in others if state[n] == "rejected"]
         rings = [n for n in others if state[n] == "unreached" or state[n] == "pruned"]
         rest = [n for n in others if n not in rejected and n not in rings]
-        make = lambda node, y, h, **more: self._cell(node, column, y, h, by_node, verdicts, **more)  # noqa: E731
+        make = lambda node, y, h, **more: self._cell(node, column, y, h, by_node, verdicts, **more)
         top = self.y
         if chain and on_path is not None and len(rejected) == 1 and not rest and not rings:
             half = (
