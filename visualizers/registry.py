@@ -6,7 +6,7 @@ from functools import cache
 
 from decoders.refusal import Refusal
 from visualizers import views
-from visualizers.scene.marks import VIEWS, Header
+from visualizers.scene.marks import VIEWS, Header, View
 
 
 def names() -> list[str]:
@@ -26,7 +26,7 @@ def titles() -> dict[str, str]:
     return {name: VIEWS[name].title for name in names()}
 
 
-def build(name: str, header: Header):
+def build(name: str, header: Header) -> View:
     """A fresh view: `.head()` and `.feed(step) -> ops`. Raises Refusal with one sentence if there is no
     such view.
     """

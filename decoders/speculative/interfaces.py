@@ -7,6 +7,7 @@ the draft's, both after all processors; at temperature 0 both are one-hot.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -45,7 +46,7 @@ class Draft:
     scores: dict[int, torch.Tensor] = field(default_factory=dict)  # node -> the source's scores [V] after it
     ahead: dict[tuple[int, int], dict] = field(default_factory=dict)  # parent, token -> {node, source}
 
-    def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how) -> int:
+    def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how: Any) -> int:
         """Adds `token` in the next slot below `parent` and records it; returns the node."""
         siblings = self.children.setdefault(parent, [])
         if self.ahead:

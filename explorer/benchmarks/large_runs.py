@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from decoders.models.catalog import locate
 from explorer.benchmarks.page_latency import READY, app, fresh_page, missing
@@ -79,7 +80,7 @@ def endless(name: str) -> Iterator[Path]:
         yield copy
 
 
-def amend(path: Path, **fields) -> None:
+def amend(path: Path, **fields: Any) -> None:
     """Sets top-level fields of a JSON file."""
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | fields), "utf-8")
 

@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -189,7 +190,7 @@ async def caller(address: str, count: int) -> AsyncIterator[Call]:
         components = (await client.get("/config")).json()["components"]
         component = next(c["id"] for c in components if c["props"].get("elem_id") == "explorer-drawn-decode")
 
-        async def call(session: str, name: str, **request) -> dict:
+        async def call(session: str, name: str, **request: Any) -> dict:
             data = {"session": session, **request}
             body = {"component_id": component, "fn_name": name, "session_hash": session[:10], "data": data}
             reply = json.loads((await posted(client, body)).raise_for_status().json())

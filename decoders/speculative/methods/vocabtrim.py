@@ -5,6 +5,8 @@ Goel et al. (2025), VocabTrim: Vocabulary Pruning for Efficient Speculative Deco
 
 from collections.abc import Iterator
 
+import torch
+
 from decoders.datastore import names
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
@@ -27,7 +29,7 @@ def parts(parameters: dict, kept: list[int] | None = None) -> tuple[Drafter, Ver
     return simplest(drafted(source, shape), temperature)
 
 
-def draft_logits(lane: Lane, nodes: list[int]):
+def draft_logits(lane: Lane, nodes: list[int]) -> torch.Tensor:
     """The draft model's logits [N, V] after each node."""
     return lane.score(nodes, "draft", role="draft")
 

@@ -7,6 +7,7 @@ positions. Where several were drafted for one position, the first that was teste
 """
 
 import math
+from typing import Any
 
 from visualizers.analysis.distribution_stages import best
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
@@ -191,7 +192,7 @@ class Shortlist:
         }
         return [*ops, {"id": f"w{key}", **place, **label}]
 
-    def _cell(self, key, column, event, **fields) -> Op:
+    def _cell(self, key, column, event, **fields: Any) -> Op:
         return {
             "id": key,
             "kind": "cell",
