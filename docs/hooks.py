@@ -24,6 +24,8 @@ from explorer.catalog import origins  # noqa: E402
 from explorer.cli_options import parser  # noqa: E402
 from explorer.experiments.groups import GROUPS  # noqa: E402
 
+WIDE = "---\nhide: [toc]\n---\n"  # a page of one table
+
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the front page and the reference."""
@@ -97,32 +99,24 @@ def parameters_page() -> str:
     """Every parameter, the strategies that have it, and whether `generate` has one of that name."""
     from transformers import GenerationConfig
 
-    holders: dict[str, list[Strategy]] = {}
+    holders: dict[tuple[str, str], list[Strategy]] = {}  # one name may mean several things
     for one in strategies().values():
         for p in one.parameters:
-            holders.setdefault(p.name, []).append(one)
+            holders.setdefault((p.name, p.help), []).append(one)
     known, everywhere = vars(GenerationConfig()), len(strategies())
 
     def lines() -> Iterator[tuple]:
-        for name, having in sorted(holders.items()):
+        for (name, says), having in sorted(holders.items(), key=lambda item: item[0]):
             declared = next(p for p in having[0].parameters if p.name == name)
             links = ", ".join(f"[{one.name}]({one.family}.md#{one.name})" for one in having)
-            who = links if len(having) <= 6 else f"{len(having)} of {everywhere} strategies"
-            default, values = parameter_row(declared)[1:3]
-            ours = "yes" if name in known else ""
-            yield f"`{name}`", ours, declared.group, default, values, who, cell(declared.help)
+            who = links if len(having) <= 6 else f"{len(having)} of {everywhere}"
+            group = f"*{declared.group}*: " if declared.group else ""
+            values = f"{cell(declared.allowed())}; default {cell(declared.default) or 'empty'}"
+            yield f"`{name}`", "yes" if name in known else "", group + who, values, cell(says)
 
-    columns = (
-        "parameter",
-        "option of `generate`",
-        "group",
-        "default",
-        "values",
-        "strategies",
-        "what it does",
-    )
+    columns = ("parameter", "in `generate`", "strategies", "values", "what it does")
     says = "From the options of `generate` to ours: [generation_config.md](../generation_config.md)."
-    return f"# Parameters\n\n{says}\n\n{rows(columns, lines())}\n"
+    return f"{WIDE}# Parameters\n\n{says}\n\n{rows(columns, lines())}\n"
 
 
 def models_page() -> str:
@@ -136,7 +130,7 @@ def models_page() -> str:
 
     columns = ("model", "kind", "parameters", "bytes", "million tokens read", "held-out loss")
     table = rows((*columns, "greedy acceptance", "what it is"), lines())
-    return f"# Models\n\nGenerated from the facts beside their weights.\n\n{table}\n"
+    return f"{WIDE}# Models\n\nGenerated from the facts beside their weights.\n\n{table}\n"
 
 
 def commands_page() -> str:
