@@ -17,7 +17,7 @@ FAILED_AGAIN = $(ENVIRONMENT) $(BIN)/python -m pytest --last-failed --last-faile
 SECOND_TRY = --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks \
 	--rerun-exclude-path tests/decoders --rerun-exclude-path tests/visualizers --rerun-exclude-path tests/laws
 
-.PHONY: setup run test lint bench vllm
+.PHONY: setup run test lint docs bench vllm
 
 setup: $(VENV)/.ready
 
@@ -44,6 +44,10 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/oxfmt --check "assets/web/**/*.js"
 	$(BIN)/oxlint assets/web
+
+# The documentation as a website, in site/.
+docs: setup
+	$(BIN)/python -m mkdocs build --strict
 
 # A second environment with a vLLM server, which wants other packages; then the tests against it.
 vllm: setup

@@ -20,12 +20,10 @@ from decoders.refusal import Refusal
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before gradio is imported: nothing leaves this machine
 
 
-def arguments(given: list[str] | None = None) -> argparse.Namespace:
-    """Parses the command line; unusable arguments end the program with one sentence and exit status 2."""
-    from decoders.models.address import ENGINE_HELP, ENGINES, held_by
-    from decoders.models.catalog import DRAFT, TARGET, by_role, default_draft, locate
-    from decoders.registry import include
-    from explorer.access import LOOPBACK, Access, chosen_token
+def options_parser() -> argparse.ArgumentParser:
+    """The options of the app."""
+    from decoders.models.address import ENGINE_HELP, ENGINES
+    from decoders.models.catalog import DRAFT, TARGET
 
     parser = argparse.ArgumentParser(
         description="Watch language models decode, side by side and step by step."
@@ -87,6 +85,17 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         help="run programs written by a model even if this system cannot sandbox them: anyone who can reach "
         "the app can then run any program",
     )
+    return parser
+
+
+def arguments(given: list[str] | None = None) -> argparse.Namespace:
+    """Parses the command line; unusable arguments end the program with one sentence and exit status 2."""
+    from decoders.models.address import held_by
+    from decoders.models.catalog import by_role, default_draft, locate
+    from decoders.registry import include
+    from explorer.access import LOOPBACK, Access, chosen_token
+
+    parser = options_parser()
     options = parser.parse_args(given)
     options.model = held_by(options.engine, options.model)
     options.draft = options.draft or default_draft(options.model) or "none"

@@ -24,7 +24,7 @@ from visualizers.figures.theme import THEMES, theme
 
 
 def test_the_tab_that_developers_are_shown_is_one():
-    shown = (ASSETS.parent / "DEVELOPERS.md").read_text("utf-8").split("## A new tab")[1]
+    shown = (ASSETS.parent / "docs" / "page_code.md").read_text("utf-8").split("## A new tab")[1]
     code = shown.split("```python\n")[1].split("```")[0]
     assert len(code.splitlines()) <= 10
     names: dict = {}

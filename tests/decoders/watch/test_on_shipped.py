@@ -1,8 +1,6 @@
-"""Watched calls of the shipped pair: pictures, Compare, Microscope, Rejections, and the README's example."""
+"""Watched calls of the shipped pair: pictures, Compare, Microscope, and Rejections."""
 
 import copy
-import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,7 +17,6 @@ from visualizers.analysis.comparison import compare
 from visualizers.analysis.drafted_tokens import drafted_tokens
 from visualizers.analysis.speculation_report import microscope
 
-README = Path(__file__).resolve().parents[3] / "README.md"
 SHORT = {"max_new_tokens": 12}
 
 
@@ -80,12 +77,3 @@ def test_it_is_saved_and_opened_again(run):
     setup, traces = unpack(pack(container(run.traces)))
     assert [found.to_json() for found in traces] == [found.to_json() for found in run.traces]
     assert [lane["strategy"] for lane in setup["lanes"]] == ["beam", "sample", "speculative"]
-
-
-def test_the_example_in_the_readme_runs():
-    text = README.read_text("utf-8")
-    (code,) = re.findall(r"```python\n(from decoders import watch\n.*?)```", text, re.DOTALL)
-    target, inputs = pair()["target"], torch.tensor([pair()["target"].encode(PROMPTS[0])])
-    scope = {"model": target.model, "tokenizer": target.tokenizer, "inputs": {"input_ids": inputs}}
-    exec(code, scope)
-    assert scope["run"].trace.strategy == "beam" and scope["run"].trace.output()
