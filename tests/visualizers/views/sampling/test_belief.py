@@ -7,8 +7,8 @@ from decoders.models.table_model import TableModel
 from decoders.testing import random_table
 from decoders.trace.events import Score
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.sampling.coupling_table import AFTER, BEFORE, SIGN, TOKENS, WIDE, Coupling, short
-from visualizers.views.sampling.message_posterior import Belief, bits
+from visualizers.views.sampling.belief import Belief, bits
+from visualizers.views.sampling.coupling import AFTER, BEFORE, SIGN, TOKENS, WIDE, Coupling, short
 
 WORDS = ["<i>", "b", "c", "d", "e", "f", "g", "h", "i"]
 GIVEN = {"message": "abca", "weights": [4, 2, 1], "confidence": 0.9}

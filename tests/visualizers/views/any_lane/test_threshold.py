@@ -2,7 +2,7 @@
 
 from decoders.trace.events import Commit, Forward, Propose, Score
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.any_lane.threshold_trace import Threshold
+from visualizers.views.any_lane.threshold import Threshold
 
 WORDS = ["Once", " upon", " a", "<b>", "."]
 

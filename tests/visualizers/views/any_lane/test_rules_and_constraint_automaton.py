@@ -56,7 +56,9 @@ def test_long_lines_are_broken_and_nothing_is_lost(typed):
 
 
 def test_the_graph_lights_up_where_the_output_stands(tiny_model):
-    marks, said = scene(tiny_model, "states", constraint="regex", constraint_text="(a|b)(cat|dog)s?")
+    marks, said = scene(
+        tiny_model, "constraint_automaton", constraint="regex", constraint_text="(a|b)(cat|dog)s?"
+    )
     states = [m for m in marks.values() if m["id"].startswith("s") and m["kind"] == "symbol"]
     ends = [m for m in marks.values() if m["id"].startswith("o")]
     assert len(states) == 4 and len(ends) == 2
@@ -70,7 +72,12 @@ def test_the_graph_lights_up_where_the_output_stands(tiny_model):
 def test_no_two_edges_and_no_two_states_share_a_place(tiny_model):
     typed = "a(b|c|de?)*f|g(h|ij)*k?l"
     marks, _ = scene(
-        tiny_model, "states", "sample", constraint="regex", constraint_text=typed, temperature=3.0
+        tiny_model,
+        "constraint_automaton",
+        "sample",
+        constraint="regex",
+        constraint_text=typed,
+        temperature=3.0,
     )
     states = [(m["x"], m["y"]) for m in marks.values() if m["id"].startswith("s") and m["kind"] == "symbol"]
     words = [(m["x"], m["y"]) for m in marks.values() if m["kind"] == "label"]
@@ -79,7 +86,7 @@ def test_no_two_edges_and_no_two_states_share_a_place(tiny_model):
 
 def test_where_there_is_no_automaton_a_sentence_says_so(tiny_model):
     grammar = 'root ::= "a" | "(" root ")"'
-    marks, _ = scene(tiny_model, "states", constraint="gbnf", constraint_text=grammar)
+    marks, _ = scene(tiny_model, "constraint_automaton", constraint="gbnf", constraint_text=grammar)
     assert "no automaton" in marks["heading"]["heading"]
     marks, said = scene(tiny_model, "rules", constraint="regex", constraint_text=r"\p{Ll}{3}")
     assert not said and "not known" in marks["heading"]["heading"]

@@ -18,8 +18,8 @@ LOOKS = {  # what stood at a position when it was read
 TEXT, READ = 0, 2  # rows of the two orders
 
 
-@view("physical_order", "Reading order")
-class PhysicalOrder:
+@view("reading_order", "Reading order")
+class ReadingOrder:
     """x: positions of the window in the text's order, or places in the order of reading."""
 
     def __init__(self, header: Header):

@@ -7,7 +7,7 @@ forward, or several side by side; forwards that choose layers share one. Knows n
 
 from dataclasses import dataclass, field
 
-from decoders.engine.layers import Layers
+from decoders.engine.layers import Layers as LayerSet
 from visualizers.scene.marks import STATES, Header, Nodes, Op, three_digits, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.entropy import mark
@@ -30,7 +30,7 @@ class Column:
 
 
 @view("layers", "Layers")
-class LayersView:
+class Layers:
     """x counts columns from 1; y, upwards, the target's layers, an attention below its MLP."""
 
     reads, question = "target", "Which layers ran for which token? Which were skipped?"
@@ -149,10 +149,10 @@ class LayersView:
 
     def _blocks(self, x: int, column: Column, parts: list, state: str) -> list[Op]:
         """The layers that ran, one box per layer; after them the whole column."""
-        whole = Layers.first(self.total, self.total)
+        whole = LayerSet.first(self.total, self.total)
         shown = [part or whole for part in parts]
         if len(shown) > BESIDE:
-            shown = [Layers(self.total, union(p.attention for p in shown), union(p.mlp for p in shown))]
+            shown = [LayerSet(self.total, union(p.attention for p in shown), union(p.mlp for p in shown))]
         hovers = [self._hover(column, forward) for forward in column.forwards[: len(shown)]]
         look = {"state": state, "fill": "filled"}
         if column.kind == "plan":
@@ -239,16 +239,6 @@ class LayersView:
         return ", ".join(parts) + "."
 
 
-@view("draft_layers", "Draft's layers")
-class DraftLayersView(LayersView):
-    """The same for a draft model with early exits: how deep it went for each token, and which forwards took
-    earlier tokens through layers that they had not run yet.
-    """
-
-    reads, question = "draft", "How deep did the draft go for each token?"
-    outlined = "earlier tokens catch up, too"
-
-
 def gathered(events, model: str) -> list[Column]:
     """The forwards of `model` in a step as columns: a new one begins where something was proposed since the
     last forward, or another kind of forward runs.
@@ -274,9 +264,9 @@ def aside(column: Column, at: int) -> bool:
     return bool(scope) and not scope.startswith(("layers", "attention")) and not scope[0].isdigit()
 
 
-def part_of(forward) -> Layers | None:
+def part_of(forward) -> LayerSet | None:
     """The layers that ran; None if all did."""
-    return Layers.read(forward.scope) if forward.scope else None
+    return LayerSet.read(forward.scope) if forward.scope else None
 
 
 def union(sets) -> frozenset[int]:
@@ -284,7 +274,7 @@ def union(sets) -> frozenset[int]:
     return frozenset().union(*sets)
 
 
-def boxes(part: Layers) -> list[tuple[float, float]]:
+def boxes(part: LayerSet) -> list[tuple[float, float]]:
     """The blocks that ran, as heights from 0: layer i (from 0) is its attention, then its MLP."""
     ends = {(True, True): (0.0, 1.0), (True, False): (0.0, 0.5), (False, True): (0.5, 1.0)}
     ran = [(i, ends.get((i in part.attention, i in part.mlp))) for i in range(part.total)]

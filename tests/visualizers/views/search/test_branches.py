@@ -2,7 +2,7 @@
 
 from decoders.trace.events import Commit, Propose, Score
 from tests.helpers.view_folding import fold
-from visualizers.views.search.candidate_rollouts import HEADING, SEEN, Branches
+from visualizers.views.search.branches import HEADING, SEEN, Branches
 
 WORDS = ["Once", " a", " b", " <b>", "."]
 

@@ -2,10 +2,11 @@
 
 import pytest
 
-from decoders.engine.layers import Layers
+from decoders.engine.layers import Layers as LayerSet
 from decoders.trace.events import Commit, Forward, Propose, Score, Verdict
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.speculative.layer_usage import DraftLayersView, LayersView
+from visualizers.views.speculative.draft_layers import DraftLayers
+from visualizers.views.speculative.layers import Layers
 
 WORDS = ["Once", " upon", " a", " the", "<b>"]
 
@@ -40,7 +41,7 @@ def boxes(marks: dict, column: int) -> list[tuple]:
 
 
 def test_what_ran_for_each_token_is_a_column_and_the_prompt_s_waits_for_the_number_of_layers():
-    marks, ops = fold(LayersView, steps(), [0, 1], WORDS)
+    marks, ops = fold(Layers, steps(), [0, 1], WORDS)
     assert not any(op.get("id", "").startswith("b") for op in ops[0]) and marks["layers"]["y0"] == 4
     assert [top for _, top, *_ in boxes(marks, 1)] == [1, 2, 3, 4]
     assert boxes(marks, 2) == [
@@ -69,7 +70,7 @@ def test_choices_of_layers_stand_below_and_what_is_used_is_drawn_on():
         [ran("plan", "layers 2 of 2", 0.5), Score(2, "matched", 0.25, level="not adopted")],
         [ran("plan", "layers 2 of 2", 0.5), Score(2, "matched", 0.75, level="adopted")],
     ]
-    marks, _ = fold(LayersView, tried, [0, 1], WORDS)
+    marks, _ = fold(Layers, tried, [0, 1], WORDS)
     dots = [(mark["x"], mark["y"], mark["glyph"]) for mark in of_kind(marks, "symbol")]
     assert dots == [(1, 0.5, "dot"), (2, 0.25, "ring"), (3, 0.75, "dot")]
     lines = sorted(mark["points"] for mark in of_kind(marks, "path"))
@@ -80,21 +81,21 @@ def test_choices_of_layers_stand_below_and_what_is_used_is_drawn_on():
 @pytest.mark.parametrize(
     "layers",
     [
-        Layers.first(3, 12),
-        Layers.only([0, 2, 3, 11], 12),
-        Layers.without([1], [2, 3], 5),
-        Layers.grouped(4, 12),
-        Layers.without([0, 1], [0], 2),
-        Layers.only([], 4),
+        LayerSet.first(3, 12),
+        LayerSet.only([0, 2, 3, 11], 12),
+        LayerSet.without([1], [2, 3], 5),
+        LayerSet.grouped(4, 12),
+        LayerSet.without([0, 1], [0], 2),
+        LayerSet.only([], 4),
     ],
 )
 def test_a_scope_is_read_as_it_was_written(layers):
-    assert Layers.read(str(layers)) == layers == Layers.read(f"fast stream through {layers}")
+    assert LayerSet.read(str(layers)) == layers == LayerSet.read(f"fast stream through {layers}")
 
 
 @pytest.mark.parametrize("scope", ["40 of 52 places", "7 tokens in place of the prompt's 12", "every expert"])
 def test_other_scopes_tell_of_no_layers(scope):
-    assert Layers.read(scope) is None
+    assert LayerSet.read(scope) is None
 
 
 def test_a_draft_s_layers_are_drawn_alone_and_catching_up_is_outlined():
@@ -103,7 +104,7 @@ def test_a_draft_s_layers_are_drawn_alone_and_catching_up_is_outlined():
     first = Forward("draft", "draft", 1, 1, 0.0, 0.1, "layers 1 of 3", share=1 / 3)
     guesses = [Propose(1, 0, 2, -0.1, "draft"), Propose(2, 1, 3, -0.1, "draft")]
     events = [first, guesses[0], first, waits, guesses[1], ran("verify", None, 1.0)]
-    marks, _ = fold(DraftLayersView, [events], [0, 1, 2], WORDS)
+    marks, _ = fold(DraftLayers, [events], [0, 1, 2], WORDS)
     assert marks["layers"]["y0"] == 3 and {m["x"] for m in of_kind(marks, "cell") if "node" in m} == {1, 2}
     fills = {key: mark["fill"] for key, mark in marks.items() if key.startswith("b")}
     assert fills["b2.1.0"] == "outline" and "b3.0.0" not in fills
@@ -114,7 +115,7 @@ def test_a_level_of_a_tree_is_one_column_with_what_was_accepted_of_it():
     first = Forward("draft", "draft", 1, 1, 0.0, 0.1, "layers 1 of 3", share=1 / 3)
     guesses = [Propose(1, 0, 2, -0.1, "draft"), Propose(2, 0, 3, -0.1, "draft")]
     verdicts = [Verdict(1, "rejected"), Verdict(2, "accepted")]
-    marks, _ = fold(DraftLayersView, [[first, *guesses, *verdicts]], [0, 1, 2], WORDS)
+    marks, _ = fold(DraftLayers, [[first, *guesses, *verdicts]], [0, 1, 2], WORDS)
     (token,) = [mark for mark in of_kind(marks, "cell") if "node" in mark]
     assert token["node"] == 2 and marks["b1.0.0"]["state"] == "accepted"
     assert "and 1 beside it" in token["hover"][1]

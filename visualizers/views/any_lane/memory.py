@@ -28,7 +28,7 @@ QUESTION = "What is kept of each token in each layer? What does that cost in acc
 
 
 @view("memory", "Memory")
-class MemoryMap:
+class Memory:
     """x: positions from 1, the prompt's too; above, KL on a scale of powers of ten; below, the map."""
 
     def __init__(self, header: Header):

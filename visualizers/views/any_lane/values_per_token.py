@@ -17,8 +17,8 @@ EMPTY, FULL = 0.12, 0.75  # greys of a bar's scale and of the bar
 QUESTION = "What value was set for each token? Where did it rise and fall?"
 
 
-@view("gauges", "Values per token")
-class PerTokenValues:
+@view("values_per_token", "Values per token")
+class ValuesPerToken:
     """Above, a trace for each number; below, the tokens, and under each token a bar per number."""
 
     def __init__(self, header: Header):

@@ -1,4 +1,4 @@
-"""Visits: how often each prefix was tried, the best result that was seen after it, and the best texts.
+"""Visit tree: how often each prefix was tried, the best result that was seen after it, and the best texts.
 
 A fold over Propose, Score ("visits": how many results came back through a node, with the best of them or
 their mean and its prior; "text_value": what a finished text is worth), Verdict and Commit. Drawn like the
@@ -9,7 +9,7 @@ from visualizers.scene.marks import Header, Op, many, probability, view
 from visualizers.views.search.search_graph import LISTED, ROWS, SearchGraph
 
 
-@view("visit_tree", "Visits")
+@view("visit_tree", "Visit tree")
 class VisitTree(SearchGraph):
     """x counts generated tokens from 1 (0: the end of the prompt), y is one of a few rows."""
 

@@ -2,7 +2,7 @@
 
 from decoders.trace.events import Propose, Score, Verdict
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.search.samples_trie import SamplesTrie, small
+from visualizers.views.search.sample_trie import SampleTrie, small
 
 WORDS = ["p", "a", "b", "c"]
 
@@ -24,7 +24,7 @@ def steps() -> list[list]:
 
 
 def test_rows_begin_where_texts_part_and_bars_follow_what_is_learned():
-    marks, ops = fold(SamplesTrie, steps(), [0], WORDS)
+    marks, ops = fold(SampleTrie, steps(), [0], WORDS)
     places = {marks[f"n{n}"]["text"]: (marks[f"n{n}"]["x"], marks[f"n{n}"]["y"]) for n in (1, 2, 3)}
     assert places == {"a": (1, 0), "b": (2, 0), "c": (1, 1)}
     assert [marks[f"n{n}"]["state"] for n in (1, 2, 3)] == ["live", "finished", "finished"]

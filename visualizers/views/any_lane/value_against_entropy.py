@@ -13,7 +13,7 @@ from decoders.trace.events import GAUGE
 from visualizers.scene.axis_scale import Scale
 from visualizers.scene.marks import Header, Nodes, Op, many, view
 from visualizers.views.any_lane.entropy import mark
-from visualizers.views.any_lane.per_token_values import number, shown
+from visualizers.views.any_lane.values_per_token import number, shown
 
 PANELS = 2
 BITS = 8  # columns of one bit each: the window moves where entropies exceed 7.5
@@ -40,8 +40,8 @@ class Cloud:
         return "—" if r is None else f"{r:+.2f}".replace("-", "−")
 
 
-@view("against_entropy", "Value against entropy")
-class AgainstEntropy:
+@view("value_against_entropy", "Value against entropy")
+class ValueAgainstEntropy:
     """A panel for each number; the newest point is marked and named."""
 
     def __init__(self, header: Header):

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from decoders.trace.events import Cell, Depend
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.speculative.iteration_grid import ParallelGrid
+from visualizers.views.speculative.parallel_grid import ParallelGrid
 
 PROMPT, WIDTH = [1, 2], 6
 WORDS = ["zero", " one", " two", " three", " four", " five", " six"]

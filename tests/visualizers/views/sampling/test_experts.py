@@ -6,7 +6,7 @@ import pytest
 
 from decoders.trace.events import Commit, Propose, Score
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.sampling.expert_routing import Experts
+from visualizers.views.sampling.experts import Experts
 
 WORDS = ["Once", " upon", " a", "<b>"]
 

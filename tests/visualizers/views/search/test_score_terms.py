@@ -4,7 +4,7 @@ import pytest
 
 from decoders.trace.events import Commit, Propose, Score, Verdict
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.search.score_breakdown import SumParts
+from visualizers.views.search.score_terms import ScoreTerms
 
 WORDS = ["A", "<b>", " c"]
 
@@ -34,7 +34,7 @@ def steps() -> list[list]:
 
 
 def test_the_bars_of_a_candidate_end_at_its_likelihood_and_at_its_sum():
-    marks, ops = fold(SumParts, steps(), [0], WORDS, num_beams=1)
+    marks, ops = fold(ScoreTerms, steps(), [0], WORDS, num_beams=1)
     assert [(marks[f"p{n}"]["y0"], marks[f"p{n}"]["y1"]) for n in (1, 2, 3)] == [(-0.5, 0), (-1, 0), (-2, 0)]
     assert [(marks[f"a{n}"]["y0"], marks[f"a{n}"]["y1"]) for n in (1, 2, 3)] == [
         (-2, -0.5),
@@ -56,14 +56,14 @@ def test_the_bars_of_a_candidate_end_at_its_likelihood_and_at_its_sum():
 @pytest.mark.parametrize(("combine", "end"), [("weighed", -0.05), ("product", -0.5)])
 def test_likelihood_counts_as_much_as_its_weight(combine, end):
     given = {"num_beams": 1, "combine": combine, "likelihood_weight": 0.1}
-    marks, _ = fold(SumParts, steps(), [0], WORDS, **given)
+    marks, _ = fold(ScoreTerms, steps(), [0], WORDS, **given)
     assert marks["p1"]["y0"] == end == marks["a1"]["y1"] and marks["a1"]["y0"] == -2
 
 
 def test_what_waits_has_its_way_and_what_is_still_to_come():
     waits = [Propose(1, 0, 1, -1, "target"), Score(1, "priority", -0.75, {"g": 0.25, "h": 0.5})]
-    marks, _ = fold(SumParts, [waits], [0], WORDS, num_samples=2)
+    marks, _ = fold(ScoreTerms, [waits], [0], WORDS, num_samples=2)
     assert (marks["p1"]["y0"], marks["a1"]["y0"], marks["a1"]["y1"]) == (-0.25, -0.75, -0.25)
     assert marks["d1"]["role"] == "live" and marks["p1"]["hover"][0] == "f 0.75: g 0.25, h 0.50"
-    marks, _ = fold(SumParts, [waits, [Propose(2, 1, 2, -1, "target")]], [0], WORDS, num_samples=2)
+    marks, _ = fold(ScoreTerms, [waits, [Propose(2, 1, 2, -1, "target")]], [0], WORDS, num_samples=2)
     assert marks["d1"]["glyph"] == "diamond"

@@ -1,4 +1,4 @@
-"""The target's top tokens: under each guess the target's most likely tokens, and how far below them the guess
+"""Target top tokens: under each guess the target's most likely tokens, and how far below them the guess
 is.
 
 A fold over Propose, Verdict, Distribution (what the target offered in a place, after its processors if there
@@ -19,8 +19,8 @@ AHEAD = 4  # guesses after the text that stay visible
 WIDE, EMPTY, FULL = 0.84, 0.12, 0.75  # a full bar in columns; greys of its scale and of the bar
 
 
-@view("shortlist", "Target's top tokens")
-class Shortlist:
+@view("target_top_tokens", "Target top tokens")
+class TargetTopTokens:
     """One band of rows a round; its height is known when it is verified, and it never moves."""
 
     def __init__(self, header: Header):

@@ -2,7 +2,7 @@
 
 from decoders.trace.events import Note, Score
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.speculative.size_table import Plan
+from visualizers.views.speculative.plan import Plan
 
 
 def test_rows_and_columns_are_those_of_the_scores_and_what_was_taken_is_outlined():

@@ -1,4 +1,4 @@
-"""States: the automaton of a lane's constraint as a graph, which lights up where the output stands.
+"""Constraint automaton: what a lane's constraint allows, as a graph that lights up where the output stands.
 
 A fold over Commit and Score: "automaton_edge" (its number; parts: from which state to which, and whether a
 text may end there; its level: what it reads, with spaces between the characters) and "automaton_state" (the
@@ -40,8 +40,8 @@ class Edge:
         return whole if len(whole) <= LONGEST else whole[: LONGEST - 1] + "…"
 
 
-@view("states", "Automaton")
-class States:
+@view("constraint_automaton", "Constraint automaton")
+class ConstraintAutomaton:
     """x counts characters from 1, y rows of edges; a state stands in a column of its own distance from the
     start.
     """

@@ -4,7 +4,7 @@ from math import log
 
 from decoders.trace.events import Commit, Distribution, Propose, Score, Verdict
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.speculative.target_topk import Shortlist
+from visualizers.views.speculative.target_top_tokens import TargetTopTokens
 
 WORDS = ["Once", " upon", " a", " the", " cat", "<b>"]
 
@@ -31,7 +31,7 @@ def a_round() -> list:
 
 
 def test_each_guess_stands_above_the_target_s_list_with_its_place_outlined():
-    marks, ops = fold(Shortlist, [a_round()], [0, 1], WORDS, beta=3)
+    marks, ops = fold(TargetTopTokens, [a_round()], [0, 1], WORDS, beta=3)
     states = {key: marks[key]["state"] for key in ("n2", "n3", "n4", "n5")}
     assert states == {"n2": "accepted", "n3": "tolerated", "n4": "rejected", "n5": "unreached"}
     listed = {key: mark for key, mark in marks.items() if key.startswith("l1.")}
@@ -49,7 +49,7 @@ def test_what_the_processors_left_is_the_list_and_equals_are_best():
     left = Distribution(1, "processed", [[3, log(0.4)], [1, log(0.4)]], 0.0, 0.7)
     drafted, passed = Propose(2, 1, 1, -0.5, "draft"), Verdict(2, "accepted", 0.4)
     events = [drafted, offer(1, 2, 1), left, passed, Commit([2], [-1.0])]
-    marks, _ = fold(Shortlist, [events], [0, 1], WORDS)
+    marks, _ = fold(TargetTopTokens, [events], [0, 1], WORDS)
     assert marks["n2"]["state"] == "accepted" and marks["l1.1.0"]["text"] == "␣the"
     assert not of_kind(marks, "label")
 
@@ -57,5 +57,5 @@ def test_what_the_processors_left_is_the_list_and_equals_are_best():
 def test_given_tokens_and_steps_without_a_draft_are_no_rounds():
     given = [Propose(2, 1, 3, None, "copied", fill="fixed"), Commit([2], [None])]
     plain = [offer(2, 4), Propose(3, 2, 4, -0.7, "target"), Commit([3], [-0.7])]
-    marks, ops = fold(Shortlist, [given, plain], [0, 1], WORDS)
+    marks, ops = fold(TargetTopTokens, [given, plain], [0, 1], WORDS)
     assert ops == [[], []] and not of_kind(marks, "cell")

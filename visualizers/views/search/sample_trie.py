@@ -1,4 +1,4 @@
-"""Samples: the texts that a sampler drew one after another, as one trie, and what it learned of prefixes.
+"""Sample trie: the texts that a sampler drew one after another, as one trie, and what it learned of prefixes.
 
 A fold over Propose, Verdict and Score ("allowed future": the bound c~ of a prefix, with the probability of
 its last token under the mask alone and with what was learned). Knows no strategy.
@@ -18,8 +18,8 @@ def small(value: float) -> str:
     return f"{value:.0e}".replace("e-0", "e-").replace("e-", "e−") if value else "0"
 
 
-@view("samples_trie", "Samples")
-class SamplesTrie:
+@view("sample_trie", "Sample trie")
+class SampleTrie:
     """x counts tokens; a prefix that branches off begins a row. Bars: masked, and learned."""
 
     def __init__(self, header: Header):

@@ -4,7 +4,7 @@ import math
 
 from decoders.trace.events import Commit, Distribution, Propose, Score
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.any_lane.value_vs_entropy import FEW, AgainstEntropy
+from visualizers.views.any_lane.value_against_entropy import FEW, ValueAgainstEntropy
 
 WORDS = ["Once", " upon", " a", "<b>"]
 
@@ -22,7 +22,7 @@ def test_a_point_stands_at_its_entropy_and_its_number():
         token(3, 9.2, ("temperature", 1.5, 2.0), ("top_p", 0.2, 1.0), ("third", 1.0, 1.0)),
         token(4, 2.0),
     ]
-    marks, ops = fold(AgainstEntropy, steps, [0, 1], WORDS)
+    marks, ops = fold(ValueAgainstEntropy, steps, [0, 1], WORDS)
     points = {(m["panel"], m["x"], m["y"]): m for m in of_kind(marks, "symbol")}
     assert set(points) == {("n0", 1.5, 0.5), ("n0", 9.2, 1.5), ("n1", 1.5, 0.9), ("n1", 9.2, 0.2)}
     assert [points[k]["glyph"] for k in sorted(points)] == ["dot", "star"] * 2
@@ -35,7 +35,7 @@ def test_a_point_stands_at_its_entropy_and_its_number():
 
 def test_a_correlation_is_told_from_a_few_tokens_on():
     steps = [token(n, n / 2, ("temperature", n / 10, 2.0), ("top_p", 1.0, 1.0)) for n in range(2, 2 + FEW)]
-    _, ops = fold(AgainstEntropy, steps, [0, 1], WORDS)
+    _, ops = fold(ValueAgainstEntropy, steps, [0, 1], WORDS)
     leads = [[op for op in step if op.get("id") == "heading"][0]["set"]["lead"] for step in ops]
     assert leads[-2] == "temperature —; top p —"
     assert leads[-1] == "temperature +1.00; top p —", "what never changes goes with nothing"

@@ -3,7 +3,7 @@
 from decoders.trace.events import Commit, Depend, Propose, Step
 from tests.helpers.view_folding import fold, of_kind, vocabulary
 from visualizers.scene.marks import Header
-from visualizers.views.any_lane.attention_arcs import Dependencies, height, percent
+from visualizers.views.any_lane.dependencies import Dependencies, height, percent
 
 WORDS = ["Once", " upon", " a", " big", "<b>", " dog", "."]
 

@@ -5,7 +5,7 @@ import pytest
 from decoders.trace.events import Commit, Propose, Score, Verdict
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.scene.axis_scale import Scale
-from visualizers.views.search.candidate_scores import HALF, Scores
+from visualizers.views.search.scores import HALF, Scores
 
 WORDS = ["A", "<b>", " c", "d"]
 

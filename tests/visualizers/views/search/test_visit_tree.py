@@ -1,11 +1,11 @@
-"""Visits on a real plan of a table model: every number is that of the newest events, and nothing is lost."""
+"""The visit tree of a plan of a table model: every number is of the newest events, and nothing is lost."""
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Score
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.search.mcts_tree import VisitTree
 from visualizers.views.search.search_graph import ROWS
+from visualizers.views.search.visit_tree import VisitTree
 
 WORDS = ["<end>", " a", " <b>", " c"]
 

@@ -4,7 +4,7 @@ import pytest
 
 from decoders.trace.events import Cell, Commit, Forward
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.diffusion.physical_order import PhysicalOrder, slanted
+from visualizers.views.diffusion.reading_order import ReadingOrder, slanted
 
 WORDS = ["Once", " upon", " a", " time", "<b>"]
 MASK = 9
@@ -31,7 +31,7 @@ THIRD = forward(3, [(2, "cached"), (3, "cached"), (4, "mask"), (5, "mask")], {4:
 
 def folded(*steps, **parameters):
     given = {"tau": 0.4, "distance_penalty": 0.1, "window": 3} | parameters
-    return fold(PhysicalOrder, list(steps), [0, 1], WORDS, **given)
+    return fold(ReadingOrder, list(steps), [0, 1], WORDS, **given)
 
 
 def test_lines_join_the_places_of_a_position_and_stand_out_where_these_differ():

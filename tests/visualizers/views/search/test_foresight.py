@@ -4,7 +4,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.trace.events import Score
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.search.lookahead import PROBABILITY, STEP, Foresight
+from visualizers.views.search.foresight import PROBABILITY, STEP, Foresight
 
 WORDS = ["<end>", ".", "a", "<b>"]
 

@@ -2,7 +2,7 @@
 
 from decoders.trace.events import Cell, Commit, Propose, Score, Step
 from visualizers.scene.marks import Header
-from visualizers.views.any_lane.memory_map import ALL, BYTES, DRIFT, MemoryMap
+from visualizers.views.any_lane.memory import ALL, BYTES, DRIFT, Memory
 
 
 def step(index, node, cells, kl, kept):
@@ -21,7 +21,7 @@ def drawn(ops, known):
 
 
 def test_rows_come_when_layers_differ_and_nothing_is_guessed():
-    view = MemoryMap(Header([5, 6], {5: b"a", 6: b"b", 7: b"c"}, {"memory": "subgen"}))
+    view = Memory(Header([5, 6], {5: b"a", 6: b"b", 7: b"c"}, {"memory": "subgen"}))
     known = drawn(view.head()["ops"], {})
     alike = [Cell(0, 0, 5, "full", level=ALL), Cell(1, 0, 6, "full", level=ALL)]
     drawn(view.feed(step(0, 2, alike, 0.01, 400.0)), known)

@@ -24,8 +24,8 @@ LOOKS = {
 QUESTION = "Which terms make up the scores that rank the texts?"
 
 
-@view("sum_parts", "Score terms")
-class SumParts:
+@view("score_terms", "Score terms")
+class ScoreTerms:
     """y: sums, worse ones further down; below the bars of a candidate what became of it."""
 
     def __init__(self, header: Header):
