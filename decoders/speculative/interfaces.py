@@ -105,10 +105,10 @@ class TokenTest:
 
 ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with probability {}."
 # Views of a strategy that drafts and verifies; the timeline where drafting takes forwards of its own.
-VIEWS = ("draft_tree", "draft_round", "entropy", "dependencies", "text")
-TIMED_VIEWS = ("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
+VIEWS = ("draft_rounds", "one_round", "entropy", "dependencies", "text")
+TIMED_VIEWS = ("draft_rounds", "one_round", "timeline", "entropy", "dependencies", "text")
 # others than the best token may pass
-RELAXED_VIEWS = ("draft_tree", "draft_round", "shortlist", *TIMED_VIEWS[2:])
+RELAXED_VIEWS = ("draft_rounds", "one_round", "target_top_tokens", *TIMED_VIEWS[2:])
 TREE_VIEWS = (*VIEWS[:2], "graph", *VIEWS[2:])  # where a draft is a tree: its rounds as one graph
 TIMED_TREE_VIEWS = (*TIMED_VIEWS[:2], "graph", *TIMED_VIEWS[2:])
 # Of trained heads; without the timeline where they guess in the target's own forward.

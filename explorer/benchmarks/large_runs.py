@@ -28,8 +28,8 @@ SETUP = {
     "lanes": [
         {"strategy": "beam", "parameters": {"num_beams": 8}, "view": "beam_tree"},
         {"strategy": "diverse_beam", "parameters": {"num_beams": 4}, "view": "beam_tree"},
-        {"strategy": "speculative_tree", "parameters": {"widths": "4,2,2,1"}, "view": "draft_tree"},
-        {"strategy": "speculative_tree", "parameters": {"widths": "6,3,1,1"}, "view": "draft_round"},
+        {"strategy": "speculative_tree", "parameters": {"widths": "4,2,2,1"}, "view": "draft_rounds"},
+        {"strategy": "speculative_tree", "parameters": {"widths": "6,3,1,1"}, "view": "one_round"},
     ],
 }
 

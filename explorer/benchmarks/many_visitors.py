@@ -31,12 +31,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TOKEN = secrets.token_urlsafe()  # access token of the apps started here
 CROWDS = (1, 10, 20, 50, 100)
 LANES = ("beam", "speculative")  # those of a freshly opened page
-VIEWS = ("beam_tree", "draft_tree")
+VIEWS = ("beam_tree", "draft_rounds")
 PAINTING = 0.05  # seconds between an answer and the next pull: the time a page takes to paint two lanes
 OVER = ("done", "stopped", "failed")
 OTHERS = 10  # ordinary visitors while a heavy lane runs
 HEAVY = {  # the most expensive lanes that a page may request: strategy, parameters, view
-    "speculative_tree, widths 16 six times": ("speculative_tree", {"widths": [16] * 6}, "draft_tree"),
+    "speculative_tree, widths 16 six times": ("speculative_tree", {"widths": [16] * 6}, "draft_rounds"),
     "pg_td, 512 rollouts": ("pg_td", {"rollouts": 512}, "visit_tree"),
     "value_mcts, 512 simulations of width 64": (
         "value_mcts",

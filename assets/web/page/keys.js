@@ -37,8 +37,8 @@ page.goToToken = async function ({ lane: number, step, node }) {
     lane = app.lanes[number - 1],
     views = lane.views();
   await app.goTo(lane);
-  if (!["draft_tree", "draft_round"].includes(lane.view) && views.includes("draft_tree"))
-    lane.showView("draft_tree");
+  if (!["draft_rounds", "one_round"].includes(lane.view) && views.includes("draft_rounds"))
+    lane.showView("draft_rounds");
   app.playback.seekStep(lane, step);
   lane.scene.hold({ node });
   await app.inspector.show(lane, { node });

@@ -55,7 +55,7 @@ def draft_logits(lane: Lane, nodes: list[int]) -> torch.Tensor:
         *GREEDY,
     ),
     papers=("vocabtrim",),
-    views=(*TIMED_VIEWS[:3], "gauges", *TIMED_VIEWS[3:]),
+    views=(*TIMED_VIEWS[:3], "values_per_token", *TIMED_VIEWS[3:]),
 )
 def vocabtrim(lane: Lane) -> Iterator[None]:
     """The draft's vocabulary is cut to the tokens that are frequent in texts of the task; nothing is trained.

@@ -47,7 +47,7 @@ def test_no_word_of_a_figure_hits_another(name):
 
 
 def test_tokens_of_draft_rounds_and_beams_are_whole_in_a_figure():
-    for name, view in (("speculative", "draft_tree"), ("beam", "beam_tree"), ("speculative", "entropy")):
+    for name, view in (("speculative", "draft_rounds"), ("beam", "beam_tree"), ("speculative", "entropy")):
         words = [
             one[4]
             for one in boxes(ElementTree.fromstring(svg(figure(load(method_cards.file_of(name)), view))))

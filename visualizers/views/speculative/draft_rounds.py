@@ -20,8 +20,8 @@ UNDRAFTED = DraftRound((), 0, 0, False)  # of a step that sent no draft to the t
 MAX_TRIED = 4  # above four tried siblings at one place, three are drawn and the rest counted
 
 
-@view("draft_tree", "Draft rounds")
-class DraftTree:
+@view("draft_rounds", "Draft rounds")
+class DraftRounds:
     """One band of rows a round; its height is known when it is verified, and it never moves."""
 
     def __init__(self, header: Header):
