@@ -84,7 +84,7 @@ class Strategy:
         None
     )  # a message if the target lacks something beyond its engine's capabilities, such as experts
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "views", tuple(current(view) for view in self.views))
 
     @cached_property

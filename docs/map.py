@@ -26,7 +26,7 @@ def lines() -> list[str]:
     for file in sorted((ROOT / "decoders").rglob("__init__.py"), key=lambda file: file.parent.parts):
         folder = file.parent.relative_to(ROOT)
         indent = "  " * (len(folder.parts) - 1)
-        found.append(f"{indent}- [`{folder.as_posix()}/`](../{folder.as_posix()}): {first_sentence(file)}")
+        found.append(f"{indent}- `{folder.as_posix()}/`: {first_sentence(file)}")
     return found
 
 
