@@ -30,17 +30,20 @@ $(VENV)/.ready: requirements.txt requirements-dev.txt requirements-xgrammar.txt
 run: setup
 	$(BIN)/python app.py $(ARGS)
 
-test: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+test: lint
 	$(BIN)/python -m tests.browser.install
 	@test -x .vllm/bin/python || echo "The tests against vLLM are left out: make vllm sets up what they need."
 	$(ENVIRONMENT) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
-		--assert=plain $(SECOND_TRY) || { echo "Some tests failed (above). They run again, with values:"; $(FAILED_AGAIN); exit 1; }
+		--assert=plain --durations=25 --durations-min=5 $(SECOND_TRY) || { echo "Some tests failed (above). They run again, with values:"; $(FAILED_AGAIN); exit 1; }
 
+# Python by ruff, the types of what connects the rooms by mypy, our scripts by oxfmt and oxlint (whose settings
+# lie in assets/web).
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/oxfmt --check "assets/web/**/*.js"
+	$(BIN)/oxlint assets/web
 
 # The documentation as a website, in site/.
 docs: setup

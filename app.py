@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
+from typing import Any
 
 from decoders.refusal import Refusal
 
@@ -130,7 +131,7 @@ def allowed_models(models: str | None, public: bool) -> frozenset[str] | None:
     return names
 
 
-def make(options: argparse.Namespace):
+def make(options: argparse.Namespace) -> tuple[Any, dict[str, Any], Any]:
     """Returns the Gradio app, its launch arguments, and the loader of its models, not yet started."""
     from explorer.page.import_gradio import import_gradio
 

@@ -69,7 +69,7 @@ def lay_out(root: Path, into: Path) -> None:
     copied(root / HOME, home)
     (home / "app.py").write_text(moved((root / "app.py").read_text("utf-8"), "app.py"), "utf-8")
     shutil.copyfile(root / "README.md", home / "README.md")  # an experiment reads it
-    shutil.copytree(root / "assets", home / "assets", ignore=later_weights)
+    shutil.copytree(root / "assets", home / "assets", ignore=left_out)
 
 
 def copied(source: Path, target: Path) -> None:
@@ -85,9 +85,10 @@ def copied(source: Path, target: Path) -> None:
             shutil.copyfile(path, place)
 
 
-def later_weights(folder: str, names: list[str]) -> set[str]:
-    """For `shutil.copytree`: leaves out the weights that another distribution installs."""
-    return {name for name in names if name.endswith(".safetensors")} if Path(folder).name in LATER else set()
+def left_out(folder: str, names: list[str]) -> set[str]:
+    """For `shutil.copytree`: weights that another distribution installs, and the settings of formatters."""
+    later = Path(folder).name in LATER
+    return {name for name in names if name.startswith(".") or (later and name.endswith(".safetensors"))}
 
 
 def moved(source: str, name: str) -> str:

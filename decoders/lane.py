@@ -5,7 +5,7 @@ It gives a strategy its tree, its scorers, its chooser and the verbs that record
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
@@ -53,7 +53,7 @@ class Lane(Processing):
         self,
         strategy: str,
         prompt: list[int],
-        models: dict[str, Model],
+        models: Mapping[str, Model],
         parameters: dict[str, Any] | None = None,
         seed: int = 0,
         limits: Limits | None = None,
@@ -84,12 +84,7 @@ class Lane(Processing):
         if self.limits.max_new_tokens < 1:
             raise Refusal(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
         prompt, allowed = token_healing.cut(self.parameters, target, prompt)
-        context = min(model.context for model in self.models.values())
-        if len(prompt) >= context:
-            raise Refusal(
-                f"The prompt has {len(prompt):,} tokens, but the model reads at most {context:,}, and "
-                f"one more must fit; shorten the prompt by {len(prompt) - context + 1:,} tokens."
-            )
+        context = self._context_for(prompt)
         self.eos = stopping.eos_of(self.parameters, target)
         self.stop_strings = stopping.stop_strings_of(self.parameters)
         room = min(self.limits.max_new_tokens, context - len(prompt))
@@ -126,16 +121,29 @@ class Lane(Processing):
         self.shaping = model_defaults.shaping(self.parameters, self.trace.model_defaults) | own
         if any(own.values()) and "model_defaults" not in self.parameters:
             raise Refusal(f"{self.strategy.title} takes no processors; use one that does, such as greedy.")
-        for sentence in model_defaults.sentences(self.parameters, target.generation):
-            self.note(sentence)
-        for sentence in getattr(constraint, "notes", ()):
-            self.note(sentence)
-        if sentence := drafts_stay_exact(self.parameters, self.strategy.badge(self.parameters)):
+        exact = drafts_stay_exact(self.parameters, self.strategy.badge(self.parameters))
+        defaults = model_defaults.sentences(self.parameters, target.generation)
+        for sentence in filter(None, (*defaults, *getattr(constraint, "notes", ()), exact)):
             self.note(sentence)
         self._detector = Detector(self.shaping, vocabulary)
         self._stack(vocabulary)  # refuses an unusable processor now and not in the first step
         self.scorers: dict[str, Any] = {}
         self._have_read: set[str] = set()  # roles whose model has read the prompt
+        self._attach_models()
+        self._turns = self._take_turns(given, forced, allowed)
+
+    def _context_for(self, prompt: list[int]) -> int:
+        """The tokens that all models can read. Raises Refusal if the prompt leaves no room for one more."""
+        context = min(model.context for model in self.models.values())
+        if len(prompt) >= context:
+            raise Refusal(
+                f"The prompt has {len(prompt):,} tokens, but the model reads at most {context:,}, and "
+                f"one more must fit; shorten the prompt by {len(prompt) - context + 1:,} tokens."
+            )
+        return context
+
+    def _attach_models(self) -> None:
+        """Gives each role its scorer and records the models' notes. Raises Refusal if there is no room."""
         try:
             for role, model in self.models.items():
                 self.scorers[role] = self.attach(model)
@@ -144,7 +152,6 @@ class Lane(Processing):
         except OutOfSlots as error:
             self._release()
             raise Refusal(str(error)) from error
-        self._turns = self._take_turns(given, forced, allowed)
 
     def _take_turns(self, given: list[int], forced: list[int], allowed: list[int]) -> Iterator[None]:
         """The strategy's own steps, after one that records the tokens with which the lane begins."""

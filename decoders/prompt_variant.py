@@ -5,6 +5,7 @@ Knows token ids, trees and scorers; no text, no distributions, and not what the 
 
 import torch
 
+from decoders.engine.engine import Work
 from decoders.engine.tree import Tree
 from decoders.lane import Lane
 
@@ -23,7 +24,7 @@ class OtherPrompt:
         self.node_of = {lane.tree.trunk - 1: len(start) - 1}  # node of the lane's tree -> node of this one
 
     @property
-    def work(self):
+    def work(self) -> Work:
         """What the last call of `score` computed."""
         work = self.scorer.work
         work.scope = f"{self.tree.trunk:,} tokens in place of the prompt's {self.lane.tree.trunk:,}"

@@ -11,6 +11,7 @@ from decoders import memory_options as memory
 from decoders.engine.capabilities import Capability
 from decoders.parameters import Parameter, shortened
 from decoders.refusal import Refusal
+from decoders.view_names import current
 
 __all__ = ["Parameter", "Part", "Strategy", "shortened"]
 
@@ -18,7 +19,7 @@ __all__ = ["Parameter", "Part", "Strategy", "shortened"]
 CONSTRAINT_VIEWS = {
     "none": (),
     "json_schema": ("constraint", "rules"),
-    **dict.fromkeys(("regex", "lark", "gbnf", "choices"), ("constraint", "rules", "states")),
+    **dict.fromkeys(("regex", "lark", "gbnf", "choices"), ("constraint", "rules", "constraint_automaton")),
 }
 
 SWITCHED_VIEWS = {  # a parameter that is a switch -> the views that it adds
@@ -82,6 +83,9 @@ class Strategy:
     suits: Callable[[dict, Any], str | None] = lambda parameters, target: (
         None
     )  # a message if the target lacks something beyond its engine's capabilities, such as experts
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "views", tuple(current(view) for view in self.views))
 
     @cached_property
     def _known(self) -> dict[str, Parameter]:

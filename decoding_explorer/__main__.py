@@ -5,7 +5,7 @@ import sys
 from decoders.packages import module
 
 
-def main(given: list[str] | None = None) -> int | None:
+def main(given: list[str] | None = None) -> int:
     """Without a command, what `python app.py` does, with its options; else a command of `python -m explorer`.
     Returns the exit status.
     """
@@ -13,7 +13,8 @@ def main(given: list[str] | None = None) -> int | None:
     if given and not given[0].startswith("-"):
         from explorer.cli import main as command
 
-        return command(given)
+        command(given)
+        return 0
     return module("app").main(given)
 
 

@@ -9,6 +9,8 @@ from explorer import shipped
 from explorer.acceptance import command as acceptance
 from explorer.experiments.spread import LOCAL
 
+Commands = argparse._SubParsersAction  # argparse has no public name for it
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser that reports an error in one line, without the usage text."""
@@ -54,6 +56,24 @@ def parser() -> Parser:
         help="convert published draft heads from PyTorch pickles to safetensors files beside them",
     )
     convert.add_argument("folder", type=Path, metavar="FOLDER")
+    train_command(commands)
+    measure = commands.add_parser(
+        "measure", help="evaluate the shipped models on held-out texts and write their cards"
+    )
+    measure.add_argument("names", nargs="*", metavar="NAME", help="a shipped model (default: all)")
+    measure.add_argument(
+        "--corpus", type=Path, required=True, metavar="FOLDER", help="a folder that contains stories/*.txt"
+    )
+
+    experiment_command(commands)
+    lens_command(commands)
+    acceptance.options_of(commands)
+    bench_command(commands)
+    return top
+
+
+def train_command(commands: Commands) -> None:
+    """Adds `train`."""
     train = commands.add_parser(
         "train",
         help="train one of the shipped models, or a head for your own; continues an interrupted training",
@@ -85,7 +105,6 @@ def parser() -> Parser:
         metavar="X",
         help="training tokens per stage, in millions (default: the recipe's)",
     )
-
     train.add_argument(
         "--divergence",
         metavar="NAME",
@@ -96,14 +115,9 @@ def parser() -> Parser:
         "--on-policy", action="store_true", help="train llama-tiny-draft-distilled on its own samples"
     )
 
-    measure = commands.add_parser(
-        "measure", help="evaluate the shipped models on held-out texts and write their cards"
-    )
-    measure.add_argument("names", nargs="*", metavar="NAME", help="a shipped model (default: all)")
-    measure.add_argument(
-        "--corpus", type=Path, required=True, metavar="FOLDER", help="a folder that contains stories/*.txt"
-    )
 
+def experiment_command(commands: Commands) -> None:
+    """Adds `experiment`."""
     experiment = commands.add_parser("experiment", help="run a repeatable experiment and print its table")
     experiment.add_argument("name", nargs="?", metavar="NAME", help="left out: list all experiments")
     experiment.add_argument("--json", action="store_true", help="print one JSON object")
@@ -123,6 +137,9 @@ def parser() -> Parser:
     experiment.add_argument("--draft", default=DRAFT, metavar="M")
     code_option(experiment)
 
+
+def lens_command(commands: Commands) -> None:
+    """Adds `lens`."""
     lens = commands.add_parser("lens", help="look inside a model while it reads a text")
     lens.add_argument("name", nargs="?", metavar="NAME", help="left out: list all lenses")
     lens.add_argument("--prompt", metavar="TEXT", help="the text to read")
@@ -136,8 +153,9 @@ def parser() -> Parser:
     routes = "for the lens flow: write the route of the last prediction, .graphml, .gexf, .dot or .json"
     lens.add_argument("--graph", type=Path, metavar="FILE", help=routes)
 
-    acceptance.options_of(commands)
 
+def bench_command(commands: Commands) -> None:
+    """Adds `bench`."""
     bench = commands.add_parser("bench", help="measure speed, each figure as a ratio within one run")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
     parts = "measure one part: decoding, lanes, page, plotly, start, visitors, soak or big (can be repeated)"
@@ -155,7 +173,6 @@ def parser() -> Parser:
     bench.add_argument("--device", choices=("cpu", "cuda"), help=alone)
     bench.add_argument("--model", default=TARGET, metavar="M")
     bench.add_argument("--draft", default=DRAFT, metavar="M")
-    return top
 
 
 class InOrder(argparse.Action):

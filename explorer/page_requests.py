@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from decoders.view_names import current
 from explorer.runs.validation import MAX_LANES, Models, Setup, SystemMessage
 from explorer.schema import Asked, Name, Typed, Value, Whole
 from visualizers.registry import names
@@ -24,8 +25,8 @@ def views() -> frozenset[str]:
 
 
 def view_of_app(name: str) -> str:
-    """Returns `name` if it is the name of a view."""
-    if name not in views():
+    """The name of a view, which may be given by its former name."""
+    if (name := current(name)) not in views():
         raise PydanticCustomError("kind", "the name of a view")
     return name
 

@@ -4,6 +4,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from decoders.refusal import Refusal
 
@@ -19,7 +20,7 @@ NEW_TOKENS = 64
 ROUNDS = 3
 
 
-def figure(name: str, value: float, unit: str, goal: float | None, at_least: bool, **details) -> dict:
+def figure(name: str, value: float, unit: str, goal: float | None, at_least: bool, **details: Any) -> dict:
     """One measured figure with its goal; None: there is none."""
     met = None if goal is None else value >= goal if at_least else value <= goal
     return {
@@ -50,7 +51,7 @@ def plain_models(options: argparse.Namespace, models: dict) -> dict:
     return plain
 
 
-def ours(models: dict, strategy: str, **parameters) -> Callable[[list[int]], int]:
+def ours(models: dict, strategy: str, **parameters: Any) -> Callable[[list[int]], int]:
     """Decodes a prompt with one of our strategies; returns how many tokens it wrote."""
     from decoders.lane import Lane, Limits
 
@@ -60,7 +61,7 @@ def ours(models: dict, strategy: str, **parameters) -> Callable[[list[int]], int
     return decode
 
 
-def generator(model, **arguments) -> Callable[[list[int]], int]:
+def generator(model, **arguments: Any) -> Callable[[list[int]], int]:
     """The same with transformers' `generate`, without sampling."""
     import torch
 

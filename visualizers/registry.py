@@ -5,8 +5,9 @@ import pkgutil
 from functools import cache
 
 from decoders.refusal import Refusal
+from decoders.view_names import current
 from visualizers import views
-from visualizers.scene.marks import VIEWS, Header
+from visualizers.scene.marks import VIEWS, Header, View
 
 
 def names() -> list[str]:
@@ -26,10 +27,11 @@ def titles() -> dict[str, str]:
     return {name: VIEWS[name].title for name in names()}
 
 
-def build(name: str, header: Header):
-    """A fresh view: `.head()` and `.feed(step) -> ops`. Raises Refusal with one sentence if there is no
-    such view.
+def build(name: str, header: Header) -> View:
+    """A fresh view: `.head()` and `.feed(step) -> ops`; its former name will do. Raises Refusal with one
+    sentence if there is no such view.
     """
+    name = current(name)
     if name not in names():
         raise Refusal(f"There is no view named {name!r}; choose one of: {', '.join(sorted(VIEWS))}.")
     return VIEWS[name](header)

@@ -6,6 +6,7 @@ tokens, no models.
 """
 
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +31,7 @@ class Grammar:
         if not self.allowed(self.first).any() and not self.may_end(self.first):
             raise problem(kind, NO_TEXT)
 
-    def start(self):
+    def start(self) -> Any:
         return self.first
 
     def allowed(self, state) -> torch.Tensor:
@@ -41,7 +42,7 @@ class Grammar:
         allowed[[end for end in self.ends if end < self.vocabulary]] = False
         return allowed
 
-    def advance(self, state, token: int):
+    def advance(self, state, token: int) -> Any:
         below = state.deep_copy()
         if below.consume_token(token):
             return below

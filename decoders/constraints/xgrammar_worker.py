@@ -32,7 +32,7 @@ SPELLING = {  # between the parts of JSON
 }
 
 
-def compiled(kind: str, typed: str, white_space: str, compiler):
+def compiled(kind: str, typed: str, white_space: str, compiler) -> Any:
     """What a compiler of xgrammar makes of it. Raises its RuntimeError."""
     match kind:
         case "json_schema":

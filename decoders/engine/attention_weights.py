@@ -8,6 +8,7 @@ import inspect
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -24,7 +25,9 @@ NAME = "sdpa_with_queries"
 here = threading.local()
 
 
-def _attend(module, query, key, value, attention_mask, scaling=None, **kwargs):
+def _attend(
+    module, query, key, value, attention_mask, scaling=None, **kwargs: Any
+) -> tuple[torch.Tensor, torch.Tensor | None]:
     seen, listener = getattr(here, "seen", None), getattr(here, "listener", None)
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
     if seen is not None:

@@ -5,9 +5,10 @@ like any other slot. What it computes below is never used: only slots that are i
 above may attend to it. Knows nodes, layers and tensors, not what such states are for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -67,15 +68,15 @@ def injected_in(injections: Injections, paths: Sequence[Sequence[int]]) -> Injec
 def injecting(blocks: Blocks, injected: InjectedStates) -> Iterator[None]:
     """While this is open, forwards of a transformers model over rows [B, T] inject these states."""
 
-    def hook_of(index: int):
-        def hook(module, inputs, named):
+    def hook_of(index: int) -> Callable:
+        def hook(module, inputs, named) -> tuple[tuple, dict[str, Any]]:
             named = dict(named)
             stream = named.pop("hidden_states") if "hidden_states" in named else inputs[0]
             return (injected.enter(index, stream.flatten(0, 1)).view_as(stream), *inputs[1:]), named
 
         return hook
 
-    def before_last_norm(module, inputs):
+    def before_last_norm(module, inputs) -> tuple[torch.Tensor]:
         return (injected.enter(len(blocks.layers), inputs[0].flatten(0, 1)).view_as(inputs[0]),)
 
     hooks = [

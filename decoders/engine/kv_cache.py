@@ -8,6 +8,7 @@ mask says which slots a row may see. Knows slots and layers, neither tokens nor 
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from transformers.cache_utils import Cache
@@ -85,7 +86,9 @@ class SlotCache(Cache):
         if self.storage and self.storage[0].shape[2] < self.fresh:
             self._grow()
 
-    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `put`, for separate keys and values [1, H, N, D]."""
         return self.put(torch.cat([key_states, value_states]), layer_idx)
 
@@ -180,7 +183,9 @@ class ReadOnly(Cache):
         """The keys and values in one of transformers' own caches."""
         return cls(lambda layer: (left.layers[layer].keys, left.layers[layer].values))
 
-    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns `seen` and ignores the new keys and values."""
         return self.seen(layer_idx)
 

@@ -5,6 +5,7 @@ A canvas is a row of token ids in which masks stand for what is not written yet.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from transformers.cache_utils import DynamicCache
@@ -96,7 +97,7 @@ class Denoiser(CanvasScorer):
         behind = [*tokens[max(0, len(tokens) + count - self.engine.context) :], *[self.engine.mask] * count]
         return self.denoise([behind], len(behind) - count, len(behind))[0]
 
-    def _run(self, rows: list[list[int]], positions: list[int], cache: DynamicCache | None):
+    def _run(self, rows: list[list[int]], positions: list[int], cache: DynamicCache | None) -> Any:
         model, device = self.engine.model, self.engine.model.device
         ids = torch.tensor(rows, device=device)
         seen = (cache.get_seq_length() if cache is not None else 0) + ids.shape[1]

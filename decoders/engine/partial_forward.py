@@ -7,6 +7,7 @@ strategies; the engine decides which keys and values may be kept.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -86,7 +87,7 @@ def silenced(module: torch.nn.Module, pair: bool) -> Callable[[], None]:
     """Makes `module` return zeros without computing anything; returns a function that undoes this."""
     before = module.__dict__.get("forward")
 
-    def nothing(*inputs, **named):
+    def nothing(*inputs: Any, **named: Any) -> torch.Tensor | tuple[torch.Tensor, None]:
         zeros = torch.zeros_like(inputs[0] if inputs else named["hidden_states"])
         return (zeros, None) if pair else zeros
 
@@ -103,7 +104,7 @@ def silenced(module: torch.nn.Module, pair: bool) -> Callable[[], None]:
 def silent_from(starts: list[int]) -> Callable:
     """A hook that zeroes a block's output [B, T, d] from its row's start on."""
 
-    def hook(module, inputs, output):
+    def hook(module, inputs, output) -> torch.Tensor | tuple:
         hidden = (output[0] if isinstance(output, tuple) else output).clone()
         for row, start in enumerate(starts):
             hidden[row, start:] = 0.0
@@ -115,7 +116,7 @@ def silent_from(starts: list[int]) -> Callable:
 def taken_from(stream: list[torch.Tensor], layer: int, starts: list[int] | None) -> Callable:
     """A hook that makes a norm read the input of `layer` in place of its own, from each row's start on."""
 
-    def hook(module, inputs):
+    def hook(module, inputs) -> tuple:
         if starts is None:
             return (stream[layer], *inputs[1:])
         new = inputs[0].clone()
@@ -129,7 +130,7 @@ def taken_from(stream: list[torch.Tensor], layer: int, starts: list[int] | None)
 def given(states: torch.Tensor, starts: list[int] | None) -> Callable:
     """A hook that replaces a layer's input by `states`, or only the place in `starts` of each row."""
 
-    def hook(module, inputs, named):
+    def hook(module, inputs, named) -> tuple[tuple, dict]:
         new = states
         if starts is not None:
             new = (named["hidden_states"] if "hidden_states" in named else inputs[0]).clone()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 
@@ -169,7 +170,7 @@ def listening(parts: Parts, layers: bool) -> Iterator[Heard]:
             heard.read[id(module)] = read
             heard.gave[id(module)] = output[0] if isinstance(output, tuple) else output
 
-    def attends(module, *seen) -> None:
+    def attends(module, *seen: Any) -> None:
         heard.attention[id(module)] = seen
 
     hooks = [parts.layers[0].register_forward_pre_hook(enters, with_kwargs=True)]

@@ -70,7 +70,7 @@ class MemoryEngine(Engine):
         cache, (scorer, policy) = self.cache, self.reader
         reading = None
 
-        def attend(layer: int, q, k, v, mask):
+        def attend(layer: int, q, k, v, mask) -> torch.Tensor:
             nonlocal reading
             if reading is None:  # the pool is there from the first layer on
                 reading = scorer.reading(request)

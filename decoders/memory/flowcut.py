@@ -46,14 +46,14 @@ class FlowCut(Policy):
 
     alike = False
 
-    def __init__(self, shape, parameters):
+    def __init__(self, shape, parameters) -> None:
         super().__init__(shape, parameters)
         last = max(1, round(parameters["memory_until"] * shape.layers)) - 1
         self.cuts = range(last % 2, last + 1, 2)  # every second layer, down from the last
         self.left = self.score = None
         self.kept: list[torch.Tensor] = []  # [T] per layer: which prompt tokens its cache keeps
 
-    def attend(self, layer, reading: Reading, q, k, v, mask):
+    def attend(self, layer, reading: Reading, q, k, v, mask) -> torch.Tensor:
         seen = super().attend(layer, reading, q, k, v, mask)
         if reading.prompt is not None:
             self._look(layer, reading, q)

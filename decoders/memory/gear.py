@@ -97,7 +97,7 @@ def bits_per_number(
 class Gear(Policy):
     """`memory_rank` 0 and `memory_outliers` 0 leave plain rounding; without outliers it is GEAR-L."""
 
-    def __init__(self, shape, parameters):
+    def __init__(self, shape, parameters) -> None:
         super().__init__(shape, parameters)
         self.done, self.blocks = 0, []  # places in compressed form, and (places, rank) of each block
         self.generator = torch.Generator().manual_seed(0)

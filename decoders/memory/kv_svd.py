@@ -62,7 +62,7 @@ class KvSvd(Policy):
     read.
     """
 
-    def __init__(self, shape, parameters):
+    def __init__(self, shape, parameters) -> None:
         super().__init__(shape, parameters)
         heads = shape.kv_heads
         self.groups = parameters["memory_heads"] or max(1, heads // 2)

@@ -51,7 +51,7 @@ class LeanK(Policy):
     counted.
     """
 
-    def __init__(self, shape, parameters):
+    def __init__(self, shape, parameters) -> None:
         super().__init__(shape, parameters)
         prune, source = parameters["memory_prune"], parameters["memory_mask"]
         alphas = alphas_of(shape, source)  # [L, Hkv, D]

@@ -28,12 +28,12 @@ class LmInfinite(Policy):
 
     needs_rotary = unbounded = True
 
-    def __init__(self, shape, parameters):
+    def __init__(self, shape, parameters) -> None:
         super().__init__(shape, parameters)
         self.local, self.first = parameters["memory_local"], parameters["memory_global"]
         self.cap = self.local - (parameters["memory_cap"] == "L - 1")
 
-    def attend(self, layer, reading: Reading, q, k, v, mask):
+    def attend(self, layer, reading: Reading, q, k, v, mask) -> torch.Tensor:
         """The two sets of keys, merged by their log-sum-exp: equal to one softmax over both."""
         scaling, rows, depths = self.shape.scaling, reading.rows, reading.depths(layer)
         if int(rows.max()) < self.local:  # nothing is far away: the plain model, number for number

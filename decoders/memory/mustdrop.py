@@ -26,7 +26,7 @@ def leaves(attention: torch.Tensor, total: float, single: float) -> torch.Tensor
 class MustDrop(FlowCut):
     """`memory_total` is the paper's global threshold times the number of context tokens."""
 
-    def __init__(self, shape, parameters):
+    def __init__(self, shape, parameters) -> None:
         parameters = {"memory_until": 1.0, **parameters}
         super().__init__(shape, parameters)
         last = shape.layers - 1

@@ -122,7 +122,7 @@ class SubGen(Policy):
 
     alike = False
 
-    def __init__(self, shape, parameters):
+    def __init__(self, shape, parameters) -> None:
         super().__init__(shape, parameters)
         self.done, self.stream = 0, None
         self.streaming = parameters["memory_form"] == "streaming"
@@ -196,7 +196,7 @@ class SubGen(Policy):
         slots.bias[:, :, new] = HIDDEN
         self.done = len(places)
 
-    def attend(self, layer, reading, q, k, v, mask):
+    def attend(self, layer, reading, q, k, v, mask) -> torch.Tensor:
         """The estimate for what has left, merged with the exact part."""
         if self.stream is None:
             return super().attend(layer, reading, q, k, v, mask)

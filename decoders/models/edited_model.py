@@ -44,16 +44,16 @@ def edit(model: PreTrainedModel, key: str, value: str, begin: int) -> PreTrained
         return depth.without(model, names.blocks(value))
     change: Callable[[str, torch.Tensor], torch.Tensor]
     if key == "bits":
-        change = lambda name, weight: matrices.rounded(weight, names.bits(value))  # noqa: E731
+        change = lambda name, weight: matrices.rounded(weight, names.bits(value))
     elif key == "rank":
-        change = lambda name, weight: matrices.low_rank(weight, names.share(value))  # noqa: E731
+        change = lambda name, weight: matrices.low_rank(weight, names.share(value))
     elif key == "magnitude":
         pattern = names.share_or_pattern(value)
-        change = lambda name, weight: matrices.pruned(weight, pattern)  # noqa: E731
+        change = lambda name, weight: matrices.pruned(weight, pattern)
     else:
         pattern = names.share_or_pattern(value)
         norms = matrices.input_norms(model, matrices.own_rows(model, begin))
-        change = lambda name, weight: matrices.pruned(weight, pattern, norms[name])  # noqa: E731
+        change = lambda name, weight: matrices.pruned(weight, pattern, norms[name])
     return matrices.edited(model, change)
 
 

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tqdm.std import tqdm
 
@@ -134,12 +135,12 @@ def counting(report: Callable[[int], None]) -> type[tqdm]:
     """A progress bar class that draws nothing and reports the bytes received."""
 
     class Bar(tqdm):
-        def __init__(self, *args, **kwargs):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
             self.bytes = kwargs.get("unit") == "B"
             self.got = 0
             super().__init__(*args, **{**kwargs, "disable": True})
 
-        def update(self, n=1):
+        def update(self, n=1) -> None:
             self.got += n or 0
             if self.bytes:
                 report(int(self.got))
@@ -156,7 +157,7 @@ def refusal(identifier: str, error: Exception) -> str:
         causes.append(causes[-1].__cause__)
     kinds = tuple(type(cause) for cause in causes)
 
-    def among(*classes) -> bool:
+    def among(*classes: Any) -> bool:
         return any(issubclass(kind, classes) for kind in kinds)
 
     if among(errors.HFValidationError):

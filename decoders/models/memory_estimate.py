@@ -138,7 +138,7 @@ def stored_bytes(folder: Path) -> int:
     return sum((folder / name).stat().st_size for name in names if name.endswith(".safetensors"))
 
 
-def config_of(name: str, where: str, revision: str | None = None):
+def config_of(name: str, where: str, revision: str | None = None) -> PreTrainedConfig:
     """The config of a folder or Hub id. Raises Refusal with one sentence about `name`."""
     published_denoisers.register()
     architectures.register()

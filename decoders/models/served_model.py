@@ -9,7 +9,7 @@ itself.
 from functools import cached_property
 
 import torch
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from decoders.engine.served import Client, ServedEngine, ServerProblem
 from decoders.models import vllm_client
@@ -130,7 +130,7 @@ def usable(asked: CompletionsClient, tokenizer, chat: bool) -> Client:
     raise refusal
 
 
-def tokenizer_of(name: str):
+def tokenizer_of(name: str) -> PreTrainedTokenizerBase:
     """The tokenizer of a model on this machine or the Hub. Raises what transformers raises."""
     where, revision = whole(name)
     return AutoTokenizer.from_pretrained(where, revision=revision or "main", trust_remote_code=False)

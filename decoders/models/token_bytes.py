@@ -17,7 +17,7 @@ def _byte_of() -> dict[str, int]:
 class TokenBytes:
     """Maps a token id to its bytes when called; results are cached."""
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer) -> None:
         self.tokenizer = tokenizer
         self.known: dict[int, bytes] = {}
         self.special = set(tokenizer.all_special_ids)

@@ -117,7 +117,7 @@ class Streams:
             rows, notes = [one.row for one in writing], [self.bus.seen(one.sees) for one in writing]
             closed, states = self.parameters["closed"], []
 
-            def forward(trunk, rows=rows, notes=notes, closed=closed, states=states):
+            def forward(trunk, rows=rows, notes=notes, closed=closed, states=states) -> torch.Tensor:
                 logits, *rest = trunk.advance(rows, notes, closed)
                 states += rest
                 return logits

@@ -185,7 +185,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY[1:],
     ),
     papers=("accelerating-auto-regressive-text-to-image-generation",),
-    views=("parallel_grid", "graph", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=("parallel_grid", "graph", "draft_rounds", "one_round", "entropy", "dependencies", "text"),
     parts=lambda parameters: [*described(*parts(parameters)), LENS],
 )
 def sjd(lane: Lane) -> Iterator[None]:

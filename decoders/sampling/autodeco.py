@@ -93,7 +93,7 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
             "top_p", "float", 1.0, "Used where the heads do not choose it; 1 keeps all tokens.", 0.0, 1.0
         ),
     ),
-    views=("gauges", "against_entropy", "sampler", "entropy", "dependencies", "text"),
+    views=("values_per_token", "value_against_entropy", "sampler", "entropy", "dependencies", "text"),
     badge=lambda parameters: (
         "equal to generate"
         if parameters["temperature"] == 0.0 and parameters["predict"] in (TOP_P, NEITHER)

@@ -57,7 +57,7 @@ def completing(labels: Sequence[Sequence[int]], text: Sequence[int]) -> list[int
     ),
     suits=unreadable,
     papers=("efficient-avoidance-of-vulnerabilities-in-auto-completed",),
-    views=("gutter", "gauges", "sampler", "entropy", "dependencies", "text"),
+    views=("gutter", "values_per_token", "sampler", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         Part("constraint", "ban", "The last token of the label is impossible after the others.")

@@ -7,6 +7,7 @@ the draft's, both after all processors; at temperature 0 both are one-hot.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -45,7 +46,7 @@ class Draft:
     scores: dict[int, torch.Tensor] = field(default_factory=dict)  # node -> the source's scores [V] after it
     ahead: dict[tuple[int, int], dict] = field(default_factory=dict)  # parent, token -> {node, source}
 
-    def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how) -> int:
+    def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how: Any) -> int:
         """Adds `token` in the next slot below `parent` and records it; returns the node."""
         siblings = self.children.setdefault(parent, [])
         if self.ahead:
@@ -104,10 +105,10 @@ class TokenTest:
 
 ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with probability {}."
 # Views of a strategy that drafts and verifies; the timeline where drafting takes forwards of its own.
-VIEWS = ("draft_tree", "draft_round", "entropy", "dependencies", "text")
-TIMED_VIEWS = ("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
+VIEWS = ("draft_rounds", "one_round", "entropy", "dependencies", "text")
+TIMED_VIEWS = ("draft_rounds", "one_round", "timeline", "entropy", "dependencies", "text")
 # others than the best token may pass
-RELAXED_VIEWS = ("draft_tree", "draft_round", "shortlist", *TIMED_VIEWS[2:])
+RELAXED_VIEWS = ("draft_rounds", "one_round", "target_top_tokens", *TIMED_VIEWS[2:])
 TREE_VIEWS = (*VIEWS[:2], "graph", *VIEWS[2:])  # where a draft is a tree: its rounds as one graph
 TIMED_TREE_VIEWS = (*TIMED_VIEWS[:2], "graph", *TIMED_VIEWS[2:])
 # Of trained heads; without the timeline where they guess in the target's own forward.

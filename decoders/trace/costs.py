@@ -66,6 +66,20 @@ class DraftRound:
 
 
 @dataclass
+class StepSoFar:
+    """What a step has done so far. `before`: verifying forwards before it; `own`: the target's own tokens;
+    `sent`: candidates that the target was sent, of which `accepted` passed; `committed`: the newest node that
+    it has committed.
+    """
+
+    before: int
+    own: set[int] = field(default_factory=set)
+    sent: list[int] = field(default_factory=list)
+    accepted: int = 0
+    committed: int | None = None
+
+
+@dataclass
 class Costs:
     """Running totals of a lane.
 
@@ -117,57 +131,71 @@ class Costs:
             self.lens_forwards += len(step.of(Forward))
             return None
         self.steps += 1
-        own, sent, accepted, last, before = set(), [], 0, None, self.verifying
+        now = StepSoFar(self.verifying)
         for event in step.events:
-            if type(event) is Propose:
-                self.parents[event.node] = event.parent
-                self.depths[event.node] = self.depths.get(event.parent, 0) + 1
-                if event.logprob is not None:
-                    self.logprobs[event.node] = event.logprob
             match event:
                 case Forward():
                     self._forward(event)
-                case Propose() if event.source not in UNTESTED:
-                    self.unsent[event.node] = self.verifying
-                case Propose() if event.source == "target":
-                    own.add(event.node)
+                case Propose():
+                    self._propose(event, now)
                 case Verdict():
-                    if event.status == "pruned":
-                        self.pruned.add(event.node)
-                    # A target's own token that is tested against a q is the first of its draft (PaSS).
-                    if event.node in own and event.status == "accepted" and event.q is not None:
-                        self.unsent[event.node] = before
-                    if event.node in self.unsent and self._was_sent(event, before, last):
-                        sent.append(event.node)
-                        accepted += event.status == "accepted"
-                    if event.node in sent or event.status == "merged":  # merged: counted as another node
-                        self.unsent.pop(event.node, None)
+                    self._verdict(event, now)
+                case Distribution():
+                    self._distribution(event)
+                case Commit():
+                    self._commit(event, now)
                 case Score() if event.name == TOTAL_VARIATION:
                     self.variations.append(event.total)
-                case Distribution() if event.unseen is not None:
-                    among = len(event.top) if event.among is None else event.among
-                    self.named = among if self.named is None else min(self.named, among)
-                    self.unseen = max(self.unseen, event.unseen)
                 case Score() if event.rank == 1:
                     self.best = event.node
-                case Distribution() if event.kept is not None:
-                    self.kept[event.node] = event.kept
-                    self.log_kept = self.log_kept or 0.0
-                case Commit():
-                    kept = [self.kept[p] for n in event.nodes if (p := self.parents.get(n)) in self.kept]
-                    self.log_kept = math.fsum((self.log_kept or 0.0, *kept)) if kept else self.log_kept
-                    self.new_tokens += len(event.nodes)
-                    self.final.update(event.nodes)
-                    self.tip = event.nodes[-1] if event.nodes else self.tip
-                    self.logprob += math.fsum(x for x in event.logprobs if x is not None)
-                    last = event.nodes[-1] if event.nodes else last
-        self.accepted += accepted
-        self.drafted_nodes.update(sent)
-        if not sent:
+        self.accepted += now.accepted
+        self.drafted_nodes.update(now.sent)
+        if not now.sent:
             return None
-        deepest = max(self.depths[node] for node in sent)
-        self.rounds.append(DraftRound(tuple(sent), accepted, deepest, last in self.drafted_nodes))
+        deepest = max(self.depths[node] for node in now.sent)
+        open_end = now.committed in self.drafted_nodes
+        self.rounds.append(DraftRound(tuple(now.sent), now.accepted, deepest, open_end))
         return self.rounds[-1]
+
+    def _propose(self, event: Propose, now: StepSoFar) -> None:
+        self.parents[event.node] = event.parent
+        self.depths[event.node] = self.depths.get(event.parent, 0) + 1
+        if event.logprob is not None:
+            self.logprobs[event.node] = event.logprob
+        if event.source not in UNTESTED:
+            self.unsent[event.node] = self.verifying
+        elif event.source == "target":
+            now.own.add(event.node)
+
+    def _verdict(self, event: Verdict, now: StepSoFar) -> None:
+        if event.status == "pruned":
+            self.pruned.add(event.node)
+        # A target's own token that is tested against a q is the first of its draft (PaSS).
+        if event.node in now.own and event.status == "accepted" and event.q is not None:
+            self.unsent[event.node] = now.before
+        if event.node in self.unsent and self._was_sent(event, now.before, now.committed):
+            now.sent.append(event.node)
+            now.accepted += event.status == "accepted"
+        if event.node in now.sent or event.status == "merged":  # merged: counted as another node
+            self.unsent.pop(event.node, None)
+
+    def _distribution(self, event: Distribution) -> None:
+        if event.unseen is not None:
+            among = len(event.top) if event.among is None else event.among
+            self.named = among if self.named is None else min(self.named, among)
+            self.unseen = max(self.unseen, event.unseen)
+        elif event.kept is not None:
+            self.kept[event.node] = event.kept
+            self.log_kept = self.log_kept or 0.0
+
+    def _commit(self, event: Commit, now: StepSoFar) -> None:
+        kept = [self.kept[p] for n in event.nodes if (p := self.parents.get(n)) in self.kept]
+        self.log_kept = math.fsum((self.log_kept or 0.0, *kept)) if kept else self.log_kept
+        self.new_tokens += len(event.nodes)
+        self.final.update(event.nodes)
+        self.logprob += math.fsum(x for x in event.logprobs if x is not None)
+        if event.nodes:
+            self.tip = now.committed = event.nodes[-1]
 
     def _was_sent(self, verdict: Verdict, before: int, committed: int | None) -> bool:
         """Whether this verdict is of a candidate that the target was sent. `before`: how many verifying

@@ -6,8 +6,9 @@ here may still be valid (1.0 is an integer in JSON Schema), so the general valid
 
 import re
 from collections.abc import Callable
+from typing import Any
 
-Check = Callable[[object], bool]
+Check = Callable[[Any], bool]
 TYPES: dict[str, Check] = {
     "integer": lambda v: type(v) is int,
     "number": lambda v: type(v) is int or type(v) is float,
@@ -70,9 +71,11 @@ def compiled(schema: dict) -> Check:
         raise ValueError(f"This check does not know {', '.join(sorted(unknown))}.")
     checks: list[Check] = []
     if "const" in schema:
-        checks.append(lambda value, only=schema["const"]: value == only and type(value) is type(only))
+        only = schema["const"]
+        checks.append(lambda value: value == only and type(value) is type(only))
     if "enum" in schema:
-        checks.append(lambda value, among=schema["enum"]: value in among)
+        among = schema["enum"]
+        checks.append(lambda value: value in among)
     if "anyOf" in schema:
         choices = [compiled(choice) for choice in schema["anyOf"]]
         checks.append(lambda value: any(choice(value) for choice in choices))
@@ -81,11 +84,14 @@ def compiled(schema: dict) -> Check:
         types = [TYPES[name] for name in names]
         checks.append(types[0] if len(types) == 1 else lambda value: any(kind(value) for kind in types))
     if "minimum" in schema:
-        checks.append(lambda value, low=schema["minimum"]: value >= low)
+        low = schema["minimum"]
+        checks.append(lambda value: value >= low)
     if "minItems" in schema:
-        checks.append(lambda value, minimum=schema["minItems"]: len(value) >= minimum)
+        least = schema["minItems"]
+        checks.append(lambda value: len(value) >= least)
     if "maxItems" in schema:
-        checks.append(lambda value, maximum=schema["maxItems"]: len(value) <= maximum)
+        most = schema["maxItems"]
+        checks.append(lambda value: len(value) <= most)
     if "pattern" in schema:
         search = re.compile(schema["pattern"]).search
         checks.append(lambda value: search(value) is not None)

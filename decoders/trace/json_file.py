@@ -7,7 +7,6 @@ Knows bytes and JSON, no traces.
 import gzip
 import io
 import json
-import math
 import re
 import zlib
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ MAX_WIDE_BYTES = 16 * 2**20
 MAX_PARTS = 2_400_000  # values and names of fields together; a parsed one takes about 50 bytes
 MAX_NAMES = 100_000  # different names of fields; what is repeated is kept once
 LONG_NAME = 1000  # bytes
+LARGEST = 1e18  # nothing that a trace measures or counts is larger, and JSON has 1e300 for a whole number too
 LONG_NUMBER, HALF = re.compile(rb"[0-9]{16}"), re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -99,8 +99,8 @@ def whole(text: str) -> int:
 
 
 def finite(text: str) -> float:
-    """Parses a JSON number. Raises ValueError for NaN, Infinity and numbers out of range, such as 1e999."""
+    """Parses a JSON number. Raises ValueError for NaN, Infinity and numbers out of range, such as 1e300."""
     value = float(text)
-    if not math.isfinite(value):
+    if not abs(value) <= LARGEST:
         raise Refusal(text)
     return value

@@ -11,17 +11,19 @@ def compared(p: float, q: float, u: float | None) -> tuple[str, str, str, str]:
     """p, q, p / q (if p < q) and the uniform number u as text, with as many digits as consistency needs:
     dividing the printed numbers gives the printed ratio, and the printed u lies on the correct side of it.
     """
-    limit, draw = p / q, ""
+    limit, shown_u = p / q, "" if u is None else number(u)
     for fine in range(3, 17):
         ratio = number(limit, fine)
-        draw = "" if u is None else on_its_side(u, limit, ratio)
-        if draw is not None:
+        if u is None:
+            break
+        if (text := on_its_side(u, limit, ratio)) is not None:
+            shown_u = text
             break
     for digits in range(fine, 17):
         shown_p, shown_q = number(p, digits), number(q, digits)
         if number(float(shown_p) / float(shown_q), fine) == ratio:
             break
-    return shown_p, shown_q, ratio, number(u) if draw is None else draw
+    return shown_p, shown_q, ratio, shown_u
 
 
 def on_its_side(u: float, limit: float, printed: str) -> str | None:

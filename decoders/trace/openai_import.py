@@ -79,8 +79,16 @@ STREAMED = "This is a stream of events; ask the server with stream: false, and o
 
 class Listed(NamedTuple):
     """A token that the server listed: its bytes, which of the tokens with these bytes it is at its place,
-    from 0, and its log-probability, which the server may have left out.
+    from 0, and its log-probability.
     """
+
+    piece: bytes
+    which: int
+    logprob: float
+
+
+class Unlisted(NamedTuple):
+    """A token that the server wrote but did not list; it may have left out its log-probability."""
 
     piece: bytes
     which: int
@@ -92,7 +100,7 @@ class Written(NamedTuple):
     of them was listed twice.
     """
 
-    own: Listed
+    own: Listed | Unlisted
     top: list[Listed]
     twice: bool
 
@@ -193,12 +201,15 @@ def read(entry: dict) -> Written:
     for name, value in sorted(dict.fromkeys(known), key=lambda pair: -pair[1]):
         top.append(Listed(name, count.get(name, 0), value))
         count[name] = top[-1].which + 1
-    name, value = piece(entry), nats(entry)
-    alike = [one for one in top if one.piece == name and value is not None and near(one.logprob, value)]
-    own = min(
-        alike, key=lambda one: abs(one.logprob - value), default=Listed(name, count.get(name, 0), value)
-    )
-    return Written(own, top, len(set(known)) < len(known))
+    return Written(own_of(piece(entry), nats(entry), top), top, len(set(known)) < len(known))
+
+
+def own_of(name: bytes, value: float | None, top: list[Listed]) -> Listed | Unlisted:
+    """The token that was written: the one listed with its bytes and nearly its log-probability, if any."""
+    same = [one for one in top if one.piece == name]
+    if value is not None and (alike := [one for one in same if near(one.logprob, value)]):
+        return min(alike, key=lambda one: abs(one.logprob - value))
+    return Unlisted(name, len(same), value)
 
 
 def near(a: float, b: float) -> bool:
@@ -208,8 +219,9 @@ def near(a: float, b: float) -> bool:
 
 def check(place: int, token: Written) -> None:
     """Raises Refusal with one sentence if the numbers of a token are no log-probabilities."""
-    listed = token.top if token.own in token.top else [*token.top, token.own]
-    values = [one.logprob for one in listed if one.logprob is not None]
+    values = [one.logprob for one in token.top]
+    if isinstance(token.own, Unlisted) and token.own.logprob is not None:
+        values.append(token.own.logprob)
     if (high := max(values, default=0.0)) > SLACK:
         raise Refusal(
             f"Token {place + 1:,} of this answer has a log-probability of {high:.4g}, and none is above 0: "
@@ -264,7 +276,7 @@ def notes_of(
         AFTER.format(len(rounds) - len(inside)): len(inside) < len(rounds),
         NOTHING_LISTED: not any(token.top for token in tokens),
         NO_OWN.format(own, len(tokens)): own > 0,
-        SAME_TEXT: any(one.which for token in tokens for one in (*token.top, token.own)),
+        SAME_TEXT: any(token.own.which or any(one.which for one in token.top) for token in tokens),
         LISTED_TWICE: any(token.twice for token in tokens),
     }
     return [Note(text) for text, holds in says.items() if holds]
@@ -326,14 +338,14 @@ class Writer:
             Commit([self.tip], [told]),
         ]
 
-    def offer(self, node: int, own: Listed, top: list[Listed]) -> Distribution:
+    def offer(self, node: int, own: Listed | Unlisted, top: list[Listed]) -> Distribution:
         """The distribution after a node; the token that was written counts for itself where it is not
         listed.
         """
         pairs = [[self.id_of(one.piece, one.which), min(one.logprob, 0.0)] for one in top]
         probs = [math.exp(value) for _, value in pairs]
         rest = max(0.0, 1.0 - math.fsum(probs))
-        if own not in top and own.logprob is not None:
+        if isinstance(own, Unlisted) and own.logprob is not None:
             probs.append(min(rest, math.exp(own.logprob)))
         others = max(0.0, 1.0 - math.fsum(probs))
         entropy = -sum(p * math.log(p) for p in (*probs, others) if p > 0)

@@ -7,6 +7,7 @@ import json
 import types
 import typing
 from dataclasses import MISSING, fields
+from typing import Any
 
 from decoders.packages import assets
 from decoders.trace import events, trace
@@ -16,7 +17,7 @@ MAX_STEPS = 100_000
 MAX_EVENTS = 100_000  # in one step
 
 
-def of_type(annotation: object) -> dict:
+def of_type(annotation: Any) -> dict:
     """The schema of a field's type annotation."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):

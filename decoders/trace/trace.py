@@ -215,7 +215,7 @@ def from_json(record: dict) -> Trace:
     return trace
 
 
-def check(record: object) -> None:
+def check(record: Any) -> None:
     """Raises Refusal with one sentence if `record` does not follow the published schema or refers to
     unknown nodes.
     """
@@ -223,7 +223,7 @@ def check(record: object) -> None:
     check_events((event_from_json(e) for s in record["steps"] for e in s["events"]), len(record["prompt"]))
 
 
-def check_schema(record: object) -> None:
+def check_schema(record: Any) -> None:
     """Raises Refusal with one sentence if `record` does not follow the published schema, or is too large."""
     if not _fits()(record):
         error = next(iter(_validator().iter_errors(record)), None)
@@ -274,30 +274,69 @@ def malformed(events: Iterable[Event], trunk: int) -> str | None:
     prompt.
 
     Looks for unknown nodes and statuses, nodes that are proposed twice, given tokens that do not follow the
-    prompt, and `top` entries that are not pairs.
+    prompt, `top` entries that are not pairs, and log-probabilities above 0.
     """
     known, given = set(range(trunk)), trunk
     for event in events:
-        if isinstance(event, Propose):
-            if event.node in known:
-                return f"node {event.node} is proposed twice."
-            if event.parent not in known:
-                return f"node {event.node} hangs on node {event.parent}, which does not exist."
-            if event.given and (event.node, event.parent) != (given, given - 1):
-                return f"node {event.node} is said to be given, but does not follow the prompt."
-            known.add(event.node)
-            given += event.given
-        elif isinstance(event, Verdict):
-            if event.status not in STATUSES:
-                return f"node {event.node} has the unknown status {event.status!r}."
-            if event.node not in known:
-                return f"a verdict names node {event.node}, which does not exist."
-        elif isinstance(event, Commit):
-            unknown = [n for n in event.nodes if n not in known]
-            if unknown:
-                return f"node {unknown[0]} is committed but does not exist."
-            if len(event.logprobs) != len(event.nodes):
-                return "a commit has not one log-probability for each node."
-        elif isinstance(event, Distribution) and any(len(pair) != 2 for pair in event.top):
-            return f"what was on offer after node {event.node} is not given as pairs of a token and a number."
+        problem = None
+        match event:
+            case Propose():
+                problem = wrong_proposal(event, known, given)
+                known.add(event.node)
+                given += event.given
+            case Verdict():
+                problem = wrong_verdict(event, known)
+            case Commit():
+                problem = wrong_commit(event, known)
+            case Distribution():
+                problem = wrong_distribution(event)
+        if problem:
+            return problem
     return None
+
+
+def wrong_proposal(event: Propose, known: set[int], given: int) -> str | None:
+    """Why a node cannot be proposed here, or None. `given`: the next node of the tokens that were given."""
+    if event.node in known:
+        return f"node {event.node} is proposed twice."
+    if event.parent not in known:
+        return f"node {event.node} hangs on node {event.parent}, which does not exist."
+    if event.given and (event.node, event.parent) != (given, given - 1):
+        return f"node {event.node} is said to be given, but does not follow the prompt."
+    if above_0(event.logprob):
+        return f"the log-probability of node {event.node} is above 0."
+    return None
+
+
+def wrong_verdict(event: Verdict, known: set[int]) -> str | None:
+    """Why there cannot be this verdict, or None."""
+    if event.status not in STATUSES:
+        return f"node {event.node} has the unknown status {event.status!r}."
+    if event.node not in known:
+        return f"a verdict names node {event.node}, which does not exist."
+    return None
+
+
+def wrong_commit(event: Commit, known: set[int]) -> str | None:
+    """Why these nodes cannot be committed, or None."""
+    if unknown := [n for n in event.nodes if n not in known]:
+        return f"node {unknown[0]} is committed but does not exist."
+    if len(event.logprobs) != len(event.nodes):
+        return "a commit has not one log-probability for each node."
+    if any(map(above_0, event.logprobs)):
+        return f"a log-probability of the commit of node {event.nodes[0]} is above 0."
+    return None
+
+
+def wrong_distribution(event: Distribution) -> str | None:
+    """Why this cannot be a distribution, or None."""
+    if any(len(pair) != 2 for pair in event.top):
+        return f"the top of the distribution after node {event.node} is not pairs of token and number."
+    if any(above_0(logprob) for _, logprob in event.top):
+        return f"a log-probability after node {event.node} is above 0."
+    return None
+
+
+def above_0(logprob: float | None) -> bool:
+    """Whether this cannot be a log-probability: above 0 by more than rounding."""
+    return logprob is not None and logprob > 0.01

@@ -6,6 +6,7 @@ tokens were drafted, so nothing can be replayed. Knows JSON and text, no model a
 """
 
 import re
+from typing import Any
 
 from decoders.refusal import Refusal
 
@@ -65,7 +66,8 @@ def from_json(record: object) -> dict | None:
     """
     if not isinstance(record, dict):
         return None
-    inner = record.get("metrics") if isinstance(record.get("metrics"), dict) else record
+    metrics = record.get("metrics")
+    inner = metrics if isinstance(metrics, dict) else record
     inner = inner.get("speculative_decoding", inner)
     if not isinstance(inner, dict):
         return None
@@ -77,8 +79,8 @@ def from_json(record: object) -> dict | None:
     if set(NAMES.values()) <= set(plain):
         counts = {name: count(own, plain[own]) for name, own in NAMES.items()}
         rounds = counts_of(plain, HISTOGRAM)
-        counts |= {HISTOGRAM: rounds, PLACES: at_least(rounds)}
-        return checked({"over": REQUEST, "models": model} | counts)
+        places = {HISTOGRAM: rounds, PLACES: at_least(rounds)}
+        return checked({"over": REQUEST, "models": model, **counts, **places})
     return None
 
 
@@ -87,7 +89,7 @@ def plain_name(name: str) -> str:
     return re.sub(r"^vllm[:_]spec_decode_|_total$", "", name)
 
 
-def count(name: str, value: object) -> int:
+def count(name: str, value: Any) -> int:
     """`value` as a count. Raises Refusal with one sentence if it is not one."""
     try:
         number = float(value) if not isinstance(value, bool) else -1.0  # Prometheus writes 12.0

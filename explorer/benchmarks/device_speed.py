@@ -5,6 +5,7 @@ also Llamas of 1.2 and 8 billion parameters in bfloat16 with random weights, whi
 
 import argparse
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from explorer.runs.load_pair import load_models
 from explorer.timing import PROMPTS, alternate, figure, generator, in_turn, ours, plain_models
@@ -136,7 +137,7 @@ def bandwidth(device) -> float:
     return 2 * COPIED / in_turn([copy], TIMES)[0]
 
 
-def random_llama(name: str, shape: dict, device: str):
+def random_llama(name: str, shape: dict, device: str) -> Any:
     """A Llama with random weights in bfloat16 and the shipped tokenizer; None if it does not fit in memory on
     `device`.
     """

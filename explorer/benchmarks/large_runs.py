@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from decoders.models.catalog import locate
 from explorer.benchmarks.page_latency import READY, app, fresh_page, missing
@@ -27,8 +28,8 @@ SETUP = {
     "lanes": [
         {"strategy": "beam", "parameters": {"num_beams": 8}, "view": "beam_tree"},
         {"strategy": "diverse_beam", "parameters": {"num_beams": 4}, "view": "beam_tree"},
-        {"strategy": "speculative_tree", "parameters": {"widths": "4,2,2,1"}, "view": "draft_tree"},
-        {"strategy": "speculative_tree", "parameters": {"widths": "6,3,1,1"}, "view": "draft_round"},
+        {"strategy": "speculative_tree", "parameters": {"widths": "4,2,2,1"}, "view": "draft_rounds"},
+        {"strategy": "speculative_tree", "parameters": {"widths": "6,3,1,1"}, "view": "one_round"},
     ],
 }
 
@@ -79,7 +80,7 @@ def endless(name: str) -> Iterator[Path]:
         yield copy
 
 
-def amend(path: Path, **fields) -> None:
+def amend(path: Path, **fields: Any) -> None:
     """Sets top-level fields of a JSON file."""
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | fields), "utf-8")
 

@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -30,12 +31,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TOKEN = secrets.token_urlsafe()  # access token of the apps started here
 CROWDS = (1, 10, 20, 50, 100)
 LANES = ("beam", "speculative")  # those of a freshly opened page
-VIEWS = ("beam_tree", "draft_tree")
+VIEWS = ("beam_tree", "draft_rounds")
 PAINTING = 0.05  # seconds between an answer and the next pull: the time a page takes to paint two lanes
 OVER = ("done", "stopped", "failed")
 OTHERS = 10  # ordinary visitors while a heavy lane runs
 HEAVY = {  # the most expensive lanes that a page may request: strategy, parameters, view
-    "speculative_tree, widths 16 six times": ("speculative_tree", {"widths": [16] * 6}, "draft_tree"),
+    "speculative_tree, widths 16 six times": ("speculative_tree", {"widths": [16] * 6}, "draft_rounds"),
     "pg_td, 512 rollouts": ("pg_td", {"rollouts": 512}, "visit_tree"),
     "value_mcts, 512 simulations of width 64": (
         "value_mcts",
@@ -189,7 +190,7 @@ async def caller(address: str, count: int) -> AsyncIterator[Call]:
         components = (await client.get("/config")).json()["components"]
         component = next(c["id"] for c in components if c["props"].get("elem_id") == "explorer-drawn-decode")
 
-        async def call(session: str, name: str, **request) -> dict:
+        async def call(session: str, name: str, **request: Any) -> dict:
             data = {"session": session, **request}
             body = {"component_id": component, "fn_name": name, "session_hash": session[:10], "data": data}
             reply = json.loads((await posted(client, body)).raise_for_status().json())

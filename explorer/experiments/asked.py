@@ -1,6 +1,7 @@
 """What the experiments share: prompts of several kinds, and counts of drafted tokens. Knows no experiment."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -46,7 +47,9 @@ def lossless() -> list[str]:
     ]
 
 
-def decoded(models: Models, strategy: str, prompt: str, tokens: int, seed: int = 0, **parameters) -> Trace:
+def decoded(
+    models: Models, strategy: str, prompt: str, tokens: int, seed: int = 0, **parameters: Any
+) -> Trace:
     """The trace of one lane, up to `tokens` new tokens."""
     ids = models["target"].encode(prompt)
     return Lane(strategy, ids, models, parameters, seed, Limits(tokens), callbacks=CALLBACKS).run()

@@ -14,6 +14,7 @@ times as large as its draft, ours six times.
 import copy
 import random
 import re
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -96,7 +97,7 @@ def tuned(
     return model.eval().requires_grad_(False)
 
 
-def decode(target: LoadedModel, draft: LoadedModel, start: int, **settings) -> Trace:
+def decode(target: LoadedModel, draft: LoadedModel, start: int, **settings: Any) -> Trace:
     """A record after the start token, drafted by `draft`."""
     models = {"target": target, "draft": draft}
     return Lane("speculative", [start], models, settings, limits=Limits(LONGEST)).run()

@@ -9,6 +9,7 @@ divergence from human texts need such texts and are left out.
 
 from statistics import fmean
 from time import perf_counter
+from typing import Any
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
@@ -24,7 +25,7 @@ CLOSED, COUNT = ("count", "facts", "translate", "word_problem"), 16
 STORIES, TOKENS = 3, 64
 
 
-def swept(strategy: str, name: str, values: tuple, **fixed) -> list[tuple[str, dict]]:
+def swept(strategy: str, name: str, values: tuple, **fixed: Any) -> list[tuple[str, dict]]:
     """The strategy with each value of one parameter."""
     return [(strategy, {name: value, **fixed}) for value in values]
 

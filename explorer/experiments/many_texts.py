@@ -8,6 +8,7 @@ so a path's score is not its own log-probability: how far are the two apart?
 
 import math
 import random
+from typing import Any
 
 from decoders.lane import Lane, Limits
 from decoders.search.beam.hypotheses import returned
@@ -50,7 +51,7 @@ def lattice_texts(trace: Trace) -> tuple[int, list[tuple[Text, float]]]:
     return sum(graph.count(node, known) for node in last), texts
 
 
-def lane(models: Models, strategy: str, prompt: str, seed: int = 0, **parameters) -> Trace:
+def lane(models: Models, strategy: str, prompt: str, seed: int = 0, **parameters: Any) -> Trace:
     """The trace of one lane."""
     ids = models["target"].encode(prompt)
     return Lane(strategy, ids, models, parameters, seed, Limits(TOKENS)).run()

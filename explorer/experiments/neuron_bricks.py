@@ -7,7 +7,7 @@ most specific neurons are then held at their mean, and the other half of the tex
 domain, compared with holding as many random neurons.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from statistics import fmean
 
@@ -43,7 +43,7 @@ def neurons(model: torch.nn.Module, fixed: torch.Tensor | None = None) -> Iterat
     """
     seen: list[torch.Tensor] = []
 
-    def hook(layer: int):
+    def hook(layer: int) -> Callable[[torch.nn.Module, tuple], tuple]:
         def before(module: torch.nn.Module, given: tuple) -> tuple:
             (state,) = given
             if fixed is not None:

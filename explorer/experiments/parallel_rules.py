@@ -3,6 +3,7 @@ strategy with its parameters; its strategy says which kind of model it needs. Kn
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from decoders.registry import strategies
 from decoders.strategy import Strategy
@@ -29,7 +30,7 @@ class Rule:
         return self.of.writes_with == "diffusion" and self.of.needs == ("target",) and self not in LEARNED
 
 
-def masked(family: str, label: str, **parameters) -> Rule:
+def masked(family: str, label: str, **parameters: Any) -> Rule:
     """A rule of masked diffusion."""
     return Rule(family, label, "masked_diffusion", parameters)
 

@@ -36,7 +36,7 @@ def texts(models: Models) -> list[torch.Tensor]:
 class Tally:
     """The statistics of one stream's states [N, d] after one layer, summed over texts."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.alike, self.right, self.near = [], [], []
 
     def add(self, state: torch.Tensor, taps: Taps, target, usual: list[torch.Tensor] | None = None) -> None:

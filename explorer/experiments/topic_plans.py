@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from decoders.datastore import texts
 from decoders.lane import Lane, Limits
@@ -60,7 +61,7 @@ def table_of(target: LoadedModel) -> Topics:
     return Topics(json.loads((folder_of(target.name) / TOPICS).read_text("utf-8")))
 
 
-def planned(target: LoadedModel, prompt: str, tokens: int, **parameters) -> str:
+def planned(target: LoadedModel, prompt: str, tokens: int, **parameters: Any) -> str:
     """The text of the strategy topic_plan after a prompt, including topic tokens."""
     lane = Lane("topic_plan", target.encode(prompt), {"target": target}, parameters, limits=Limits(tokens))
     return text_of(target, lane.run().output())

@@ -7,6 +7,7 @@ acceptance probabilities that the head, or the draft itself, predicts well calib
 
 from itertools import product
 from statistics import fmean
+from typing import Any
 
 from decoders.speculative.methods.specdec_pp import HEAD, OWN
 from decoders.trace.trace import Trace
@@ -25,7 +26,7 @@ MAX_DRAFT = 20
 PREDICTORS = {"acceptance head": HEAD, "draft's own probability": OWN}
 
 
-def traces(models: Models, strategy: str, **parameters) -> list[Trace]:
+def traces(models: Models, strategy: str, **parameters: Any) -> list[Trace]:
     """The traces of a strategy on the prompts and seeds that all share."""
     asked = product([strategy], prompts("stories", PROMPTS), [TOKENS], range(SEEDS))
     return list(over(models, decoded, asked, temperature=1.0, **parameters))

@@ -12,6 +12,7 @@ from decoders.registry import strategies
 from decoders.strategy import constraint_views, switched_views
 from decoders.trace.events import Distribution
 from decoders.trace.trace import Trace
+from decoders.view_names import current
 from explorer.runs.view_cache import Fold
 from visualizers.registry import names
 from visualizers.scene.marks import VIEWS
@@ -30,14 +31,14 @@ WANTS = {
     "dependencies": {"Depend"},
     "entropy": {"Distribution"},
     "fragments": {"mark"},
-    "gauges": {"Score"},
+    "values_per_token": {"Score"},
     "graph": {"Verdict"},
     "memory": {"memory"},
     "parallel_grid": {"Cell"},
     "rules": {"constraint_text", "forbidden"},
     "sampler": {"Distribution"},
-    "shortlist": {"Distribution"},
-    "states": {"constraint_text", "forbidden"},
+    "target_top_tokens": {"Distribution"},
+    "constraint_automaton": {"constraint_text", "forbidden"},
     "threshold": {"Score"},
     "timeline": {"Forward"},
 }
@@ -127,6 +128,7 @@ def viewed(setup: dict, declared: dict[str, dict], traces: list[Trace]) -> dict:
         own = [*switched_views(given), *memory_options.views(given)]
         views = [*declaration["views"], *constraint_views(kind if isinstance(kind, str) else "none"), *own]
         title = {} if trace.title == declaration["title"] else {"title": trace.title}
-        view = lane["view"] if lane.get("view") in views else views[0]
+        view = current(lane.get("view") or views[0])
+        view = view if view in views else views[0]
         lanes.append({**lane, **title, "parameters": given, "view": view})
     return {**setup, "lanes": lanes}

@@ -84,7 +84,7 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
         traces = [openai_import.from_response(record)]
         setup = settings(traces)
         del setup["models"]  # it can be shown but not decoded again
-        setup["lanes"][0]["view"] = "draft_tree" if traces[0].costs.proposed else "entropy"
+        setup["lanes"][0]["view"] = "draft_rounds" if traces[0].costs.proposed else "entropy"
         return setup, traces
     if not isinstance(record, dict) or not {"kind", "version", "steps"} & set(record):
         raise Refusal(openai_import.other_shape(record) or NEITHER)

@@ -150,7 +150,7 @@ def without_tried(q: dict, token: int, fill: str | None) -> dict[int, float]:
 def listed(facts, p: dict, q: dict, left: dict, token: int, own: int | None) -> dict:
     """The tokens to show, most likely first, and the mass of p and q that is left out."""
     must = [t for t in (token, own) if t is not None and (t in p or t in left or t in q)]
-    size = lambda t: max(p.get(t) or 0.0, q.get(t) or 0.0, left.get(t) or 0.0)  # noqa: E731
+    size = lambda t: max(p.get(t) or 0.0, q.get(t) or 0.0, left.get(t) or 0.0)
     others = sorted((t for t in {**p, **q, **left} if t not in must), key=size, reverse=True)
     shown = sorted([*must, *others[: ROWS - len(must)]], key=lambda t: (-(p.get(t) or 0.0), -size(t)))
     marks = {token: "tested"} | ({own: "own"} if own is not None else {})

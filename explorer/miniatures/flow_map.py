@@ -7,6 +7,8 @@ such a map by giving its last blocks the time at which the step ends. For compar
 sampled token by token: a column, then a row.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from explorer.experiments.pictures import Chart, Line
@@ -64,7 +66,7 @@ def training_points() -> tuple[np.ndarray, np.ndarray]:
     return (1 - t)[:, None] * noise(SAMPLES, 5) + t[:, None] * data(SAMPLES, 6), t
 
 
-def learned_velocity():
+def learned_velocity() -> Callable[[np.ndarray, float], np.ndarray]:
     """A regression on the exact velocity; `f(x, t)`."""
     x, t = training_points()
     exact = np.concatenate([velocity(x[k : k + 1], t[k]) for k in range(SAMPLES)])
@@ -72,7 +74,7 @@ def learned_velocity():
     return lambda x, t: fit(at(x, t))
 
 
-def learned_map():
+def learned_map() -> Callable[[np.ndarray, float, float], np.ndarray]:
     """A regression on the exact mean velocity between any two of the knots; `f(x, begin, end)`."""
     times = np.linspace(0, 1, KNOTS + 1)
     path = [noise(SAMPLES // 4, 7)]

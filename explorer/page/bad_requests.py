@@ -123,7 +123,7 @@ def replay(body: bytes, receive) -> Callable:
     """A `receive` for the next app: yields the body already read, then later messages such as disconnect."""
     rest = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def received():
+    async def received() -> dict:
         return rest.pop() if rest else await receive()
 
     return received
@@ -135,7 +135,7 @@ class ReadableErrors:
     Gradio answers with status 500 whenever an endpoint raises, and includes the message of a `gr.Error`.
     """
 
-    def __init__(self, send):
+    def __init__(self, send) -> None:
         self.send, self.start, self.body = send, None, b""
 
     async def __call__(self, message) -> None:

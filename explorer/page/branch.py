@@ -6,6 +6,7 @@ again. Knows traces, runs and models, nothing of pages.
 """
 
 import asyncio
+from typing import Any
 
 from decoders.refusal import Refusal
 from decoders.trace import given_tokens as beginnings
@@ -53,7 +54,7 @@ def branch(runs: Runs, loader: Loader, request: Branch) -> dict:
             f"{len(begin['tokens'])}. Branch earlier, type less, or run with more tokens."
         )
 
-    def make():
+    def make() -> Any:
         from decoders.lane import Lane, Limits  # torch is loaded by now
 
         same = (trace.strategy, trace.prompt, models, parameters, trace.seed)

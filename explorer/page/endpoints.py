@@ -91,20 +91,20 @@ def declare(runs: Runs, loader: Loader) -> None:
     async def run(
         prompt: str,
         strategy: str = "greedy",
-        parameters: dict = {},  # noqa: B006
+        parameters: dict = {},  # noqa: B006 - a client sees this default
         max_new_tokens: int = 64,
         seed: int = 0,
-        models: dict = {},  # noqa: B006
+        models: dict = {},  # noqa: B006 - a client sees this default
     ) -> dict:
         return for_client(summary(await decode(prompt, strategy, parameters, max_new_tokens, seed, models)))
 
     async def trace(
         prompt: str,
         strategy: str = "greedy",
-        parameters: dict = {},  # noqa: B006
+        parameters: dict = {},  # noqa: B006 - a client sees this default
         max_new_tokens: int = 64,
         seed: int = 0,
-        models: dict = {},  # noqa: B006
+        models: dict = {},  # noqa: B006 - a client sees this default
     ) -> dict:
         result = await decode(prompt, strategy, parameters, max_new_tokens, seed, models)
         return for_client(await anyio.to_thread.run_sync(result.to_json))

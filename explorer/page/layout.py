@@ -256,6 +256,26 @@ def server_functions(runs: Runs, loader: Loader, opens: bool = False) -> list:
         cursors = [cursor.model_dump() for cursor in request.cursors]
         return await as_json(runs.pull(request.run, cursors, request.wait, request.state))
 
+    own = [explorer_hello, explorer_start, explorer_control, explorer_pull, *lane_functions(runs)]
+    parts = (
+        branch,
+        compare,
+        constraint,
+        experiments_tab,
+        find_strategy,
+        lenses_tab,
+        lesson,
+        links,
+        models_tab,
+        qr_code,
+        save_and_open,
+    )
+    return [*own, *(function for part in parts for function in part.functions(runs, loader))]
+
+
+def lane_functions(runs: Runs) -> list:
+    """Those of `server_functions` that ask for one lane: its trace, its tokens, its What-if sliders."""
+
     async def explorer_trace(request: OfLane) -> str:
         """Returns the whole trace of one lane, `{run, lane}`, in the published JSON format."""
 
@@ -298,19 +318,4 @@ def server_functions(runs: Runs, loader: Loader, opens: bool = False) -> list:
 
         return await as_json(compute_on_thread())
 
-    own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace]
-    own += [explorer_inspect, explorer_what_if]
-    parts = (
-        branch,
-        compare,
-        constraint,
-        experiments_tab,
-        find_strategy,
-        lenses_tab,
-        lesson,
-        links,
-        models_tab,
-        qr_code,
-        save_and_open,
-    )
-    return [*own, *(function for part in parts for function in part.functions(runs, loader))]
+    return [explorer_trace, explorer_inspect, explorer_what_if]

@@ -15,6 +15,7 @@ from decoders import memory_options
 from decoders.refusal import Refusal
 from decoders.registry import strategies
 from decoders.strategy import Strategy
+from decoders.view_names import current
 from explorer.page_requests import Call
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
@@ -94,8 +95,9 @@ def check_lane(given: Any) -> dict:
     lane["seed"] = 0 if seed is None else seed
     if not is_whole_number(lane["seed"], 0, 2**53 - 1):
         raise Refusal("This link has an unusable seed.")
-    if given.get("view") in strategy.views_with(lane["parameters"]):
-        lane["view"] = given["view"]
+    view = given.get("view")
+    if isinstance(view, str) and current(view) in strategy.views_with(lane["parameters"]):
+        lane["view"] = current(view)
     if begin := given.get("begin"):
         forced = begin.get("forced") or [] if isinstance(begin, dict) else None
         if not (isinstance(begin, dict) and is_token_list(begin.get("tokens")) and is_token_list(forced)):

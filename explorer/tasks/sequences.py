@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from typing import Any
 
 from explorer.tasks.problem import Grade, Problem, Task, lines, same_line
 
@@ -32,7 +33,7 @@ def items(rng: random.Random, low: int = 3, high: int = 15) -> list[str]:
     return [str(rng.randint(0, 9)) if rng.random() < 0.7 else rng.choice(WORDS) for _ in range(count)]
 
 
-def asked(name: str, words: list[str], answer: list[str], extra: str = "", **facts) -> Problem:
+def asked(name: str, words: list[str], answer: list[str], extra: str = "", **facts: Any) -> Problem:
     """The form that all list tasks share: `sort: 3 1 2 =>` -> ` 1 2 3`."""
     return Problem(name, f"{name}{extra}: {' '.join(words)} =>", " " + " ".join(answer), facts)
 

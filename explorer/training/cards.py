@@ -15,6 +15,8 @@ from decoders.models.catalog import TARGET
 from explorer.corpus import STORY_MIX
 from explorer.shipped import about
 
+Section = Callable[[dict, dict], list[str]]  # what was measured, and the model's facts -> parts of its card
+
 DRAFTS = ("llama-tiny-draft", "llama-tiny-draft-distilled")
 SOURCES = {
     "tinystories_sample": "TinyStories, first part (CDLA-Sharing-1.0)",
@@ -192,83 +194,108 @@ def data(facts: dict) -> str:
     return "\n".join(["## Data", *lines, "" if files else PROBLEMS])
 
 
-PLAIN = (  # what a measurement left: file, heading, how to read it, a number's form (None: in percent)
-    ("neighbours.json", "What neighbours gain", NEIGHBOURS, "{:.2f}"),
-    ("rollbacks.json", "What is thrown away", ROLLBACKS, None),
-    ("infilling.json", "What it fills in", FILLED, None),
-    ("adherence.json", "Whether summaries follow plans", ADHERED, "{:.2f}"),
-    ("clauses.json", "Which clauses it finds", CLAUSES, "{:.2f}"),
-    ("flaws.json", "What banning its label avoids", FLAWED, None),
-    ("modules.json", "Modules that are right", MODULES, None),
-    ("accepted-lengths.json", "How many drafted tokens are accepted", LENGTHS, "{:.2f}"),
-    ("levels.json", "How far each depth is from the output", DEPTHS, "{:.2f}"),
-    ("chains.json", "What a predicted length saves", CHAINS, "{:.2f}"),
-    ("streams.json", "Whether streams agree", AGREED, "{:.2f}"),
-)
-
-
 def sections(folder: Path, facts: dict) -> list[str]:
     """What was measured, one section for each measurement."""
-    result, solved, guessed = [], left(folder, "accuracies.json"), left(folder, "acceptance.json")
+    result = []
     if (folder / "sample.txt").exists():
         quote = (folder / "sample.txt").read_text("utf-8").strip().replace("\n", "\n> ")
         result.append(f"## A sample (temperature 0.8, top_p 0.9)\n> {quote}\n")
-    if solved:
-        columns = {column for row in solved.values() for column in row}
-        pace = ", ".join(
-            f"{n:.2f} at delta {d}" for d, n in facts.get("tokens_per_forward_by_delta", {}).items()
-        )
-        explained = CHOSEN.format(**facts) if "chosen" in columns else VOTES if "majority" in columns else ""
-        explained = A_STEP if "1 per step" in columns else JUDGED.format(pace=pace) if pace else explained
-        if per_forward := facts.get("tokens_per_forward"):
-            rates = ", ".join(f"{rate:.2f} with {column}" for column, rate in per_forward.items())
-            explained = PER_FORWARD.format(pace=rates)
-        explained = HIDDEN if "nearest" in columns else explained
-        explained = STEPS if "16 steps" in columns else explained
-        explained = DRAWN.format(**facts["best_fixed"]) if "best fixed" in columns else explained
-        result.append(f"{SOLVED}\n{explained}\n{table(solved)}\n")
-    if rates := left(folder, "word_error_rates.json"):
-        result.append(f"## Mean word error rates, in percent\n{table(rates)}\n")
-    if tempered := left(folder, "temperatures.json"):
-        result += autodeco(tempered)
-    if rewards := left(folder, "rewards.json"):
-        explained = REWARDS.format(**facts["compared"])
-        result.append(f"## What it changes in the reward\n{explained}\n{table(rewards, '{:.3f}'.format)}\n")
-    if ranks := left(folder, "ranks.json"):
-        explained = RANKED.format(ranked=facts["ranked"], target=TARGET)
-        result.append(f"## The true continuation, against …\n{explained}\n{table(ranks)}\n")
-    for file, title, explained, number in PLAIN:
-        if rows := left(folder, file):
-            numbers = table(rows, number.format) if number else table(rows)
-            result.append(f"## {title}\n{explained}\n{numbers}\n")
-    if rounds := left(folder, "rounds.json"):
-        result.append(f"## What whole fragments cost\n{ROUNDS}\n{rounds_table(rounds)}\n")
-    if plans := left(folder, "plans.json"):
-        begin = (
-            "held-out fact sheets" if left(folder, "adherence.json") else "the first ones of held-out stories"
-        )
-        steered, covered = (table(plans[part], "{:.2f}".format) for part in ("topics", "coverage"))
-        explained = STEERED.format(begin=begin)
-        result.append(f"## Whether topics steer\n{explained}\n{steered}\n\n{COVERED}\n{covered}\n")
-    if calibration := left(folder, "calibration.json"):
-        rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in calibration.items()}
-        result.append(f"## Calibration of the predicted acceptance\n{PREDICTED}\n{table(rows)}\n")
-    if masks := left(folder, "masks.json"):
-        picture = "![Alphas, and the channels that are kept](mask.svg)"
-        numbers = table(masks, "{:.4f}".format)
-        result.append(f"## What the mask costs\n{picture}\n\n{MASKED}\n{numbers}\n")
-    if filtered := left(folder, "filtered.json"):
-        explained = FILTERED.format(canvas=facts["canvas"])
-        result.append(f"## What it saves\n{explained}\n{table(filtered, '{:.2f}'.format)}\n")
-    if guessed and "greedy" in guessed["stories"]:
-        result.append(accepted(folder.name, guessed))
-    elif guessed:
-        drafters = "".join(guesses(name, guessed) for name in guessed["stories"])
-        result.append(f"## How often guesses match the target\n{GUESSES}\n{drafters}")
+    for file, section in SECTIONS.items():
+        if measured := left(folder, file):
+            result += section(measured, facts)
+    if guessed := left(folder, "acceptance.json"):
+        result.append(guesses_section(folder.name, guessed))
     if folder.name == TARGET:
         others = {draft: left(folder.parent / draft, "acceptance.json") for draft in DRAFTS}
         result += [accepted(draft, numbers) for draft, numbers in others.items() if numbers]
     return result
+
+
+def solved(measured: dict[str, dict[str, float]], facts: dict) -> list[str]:
+    """How many tasks are solved, as a section."""
+    return [f"{SOLVED}\n{explained_solved(measured, facts)}\n{table(measured)}\n"]
+
+
+def word_errors(rates: dict[str, dict[str, float]], facts: dict) -> list[str]:
+    """Word error rates, as a section."""
+    return [f"## Mean word error rates, in percent\n{table(rates)}\n"]
+
+
+def rewarded(rewards: dict[str, dict[str, float]], facts: dict) -> list[str]:
+    """What a model changes in the reward, as a section."""
+    explained = REWARDS.format(**facts["compared"])
+    return [f"## What it changes in the reward\n{explained}\n{table(rewards, '{:.3f}'.format)}\n"]
+
+
+def ranked(ranks: dict[str, dict[str, float]], facts: dict) -> list[str]:
+    """How often the true continuation is ranked first, as a section."""
+    explained = RANKED.format(ranked=facts["ranked"], target=TARGET)
+    return [f"## The true continuation, against …\n{explained}\n{table(ranks)}\n"]
+
+
+def plain(title: str, explained: str, number: str | None) -> Section:
+    """The section of a measurement that is a table and a sentence."""
+
+    def section(rows: dict[str, dict[str, float]], facts: dict) -> list[str]:
+        numbers = table(rows, number.format) if number else table(rows)
+        return [f"## {title}\n{explained}\n{numbers}\n"]
+
+    return section
+
+
+def fragments(rounds: dict[str, dict[str, float]], facts: dict) -> list[str]:
+    """What rounds that draft whole fragments cost, as a section."""
+    return [f"## What whole fragments cost\n{ROUNDS}\n{rounds_table(rounds)}\n"]
+
+
+def steered(plans: dict[str, dict], facts: dict) -> list[str]:
+    """Whether topics steer, and whether stories cover them, as a section."""
+    steers, covered = (table(plans[part], "{:.2f}".format) for part in ("topics", "coverage"))
+    sheets = "<e>" in facts["tokens"]  # the model that was trained on fact sheets
+    begin = "held-out fact sheets" if sheets else "the first ones of held-out stories"
+    explained = STEERED.format(begin=begin)
+    return [f"## Whether topics steer\n{explained}\n{steers}\n\n{COVERED}\n{covered}\n"]
+
+
+def calibrated(calibration: dict[str, dict[str, float]], facts: dict) -> list[str]:
+    """How well an acceptance is predicted, as a section."""
+    rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in calibration.items()}
+    return [f"## Calibration of the predicted acceptance\n{PREDICTED}\n{table(rows)}\n"]
+
+
+def masked(masks: dict[str, dict[str, float]], facts: dict) -> list[str]:
+    """What a mask of channels costs, as a section."""
+    picture = "![Alphas, and the channels that are kept](mask.svg)"
+    return [f"## What the mask costs\n{picture}\n\n{MASKED}\n{table(masks, '{:.4f}'.format)}\n"]
+
+
+def filtered(saved: dict[str, dict[str, float]], facts: dict) -> list[str]:
+    """What a filter of canvases saves, as a section."""
+    explained = FILTERED.format(canvas=facts["canvas"])
+    return [f"## What it saves\n{explained}\n{table(saved, '{:.2f}'.format)}\n"]
+
+
+def explained_solved(solved: dict[str, dict[str, float]], facts: dict) -> str:
+    """How to read the accuracies, by the columns that were measured."""
+    columns = {column for row in solved.values() for column in row}
+    pace = ", ".join(f"{n:.2f} at delta {d}" for d, n in facts.get("tokens_per_forward_by_delta", {}).items())
+    explained = CHOSEN.format(**facts) if "chosen" in columns else VOTES if "majority" in columns else ""
+    explained = A_STEP if "1 per step" in columns else JUDGED.format(pace=pace) if pace else explained
+    if per_forward := facts.get("tokens_per_forward"):
+        rates = ", ".join(f"{rate:.2f} with {column}" for column, rate in per_forward.items())
+        explained = PER_FORWARD.format(pace=rates)
+    explained = HIDDEN if "nearest" in columns else explained
+    explained = STEPS if "16 steps" in columns else explained
+    explained = DRAWN.format(**facts["best_fixed"]) if "best fixed" in columns else explained
+    return explained
+
+
+def guesses_section(name: str, guessed: dict[str, dict]) -> str:
+    """How often the guesses of a draft, or of a target's heads and exits, match."""
+    if "greedy" in guessed["stories"]:
+        return accepted(name, guessed)
+    drafters = "".join(guesses(drafter, guessed) for drafter in guessed["stories"])
+    return f"## How often guesses match the target\n{GUESSES}\n{drafters}"
 
 
 def left(folder: Path, name: str) -> dict | None:
@@ -285,7 +312,7 @@ def accepted(draft: str, measured: dict[str, dict[str, float]]) -> str:
     return f"## Acceptance of `{draft}` against `{TARGET}`\n{against}\n{table(rows)}\n"
 
 
-def autodeco(measured: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+def autodeco(measured: dict[str, dict[str, dict[str, float]]], facts: dict) -> list[str]:
     """What heads that set temperature and top-p gain, and what they set, as sections."""
     chosen = ", ".join(f"{group} {t:g}" for group, t in measured["chosen"].items())
     losses, nuclei = (table(measured[part], "{:.3f}".format) for part in ("losses", "nuclei"))
@@ -399,3 +426,30 @@ def losses(folder: Path) -> list[str]:
     cells = ["| " + " | ".join(f"{float(value):.2f}" for value in point) + " |" for point in points]
     titles = "| " + " | ".join(column.replace("_", " ") for column in columns) + " |"
     return [*pictures, titles, "|---|---|---|", *cells, ""]
+
+
+# What a measurement left in a model's folder -> its sections, in their order. The last argument of `plain` is
+# a number's form (None: in percent).
+SECTIONS: dict[str, Section] = {
+    "accuracies.json": solved,
+    "word_error_rates.json": word_errors,
+    "temperatures.json": autodeco,
+    "rewards.json": rewarded,
+    "ranks.json": ranked,
+    "neighbours.json": plain("What neighbours gain", NEIGHBOURS, "{:.2f}"),
+    "rollbacks.json": plain("What is thrown away", ROLLBACKS, None),
+    "infilling.json": plain("What it fills in", FILLED, None),
+    "adherence.json": plain("Whether summaries follow plans", ADHERED, "{:.2f}"),
+    "clauses.json": plain("Which clauses it finds", CLAUSES, "{:.2f}"),
+    "flaws.json": plain("What banning its label avoids", FLAWED, None),
+    "modules.json": plain("Modules that are right", MODULES, None),
+    "accepted-lengths.json": plain("How many drafted tokens are accepted", LENGTHS, "{:.2f}"),
+    "levels.json": plain("How far each depth is from the output", DEPTHS, "{:.2f}"),
+    "chains.json": plain("What a predicted length saves", CHAINS, "{:.2f}"),
+    "streams.json": plain("Whether streams agree", AGREED, "{:.2f}"),
+    "rounds.json": fragments,
+    "plans.json": steered,
+    "calibration.json": calibrated,
+    "masks.json": masked,
+    "filtered.json": filtered,
+}

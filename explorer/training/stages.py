@@ -4,6 +4,7 @@ corpus.
 
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -43,7 +44,7 @@ def stage(
     ]
 
 
-def finish(model: torch.nn.Module, texts: Texts, name: str, curve: Curve, **facts) -> None:
+def finish(model: torch.nn.Module, texts: Texts, name: str, curve: Curve, **facts: Any) -> None:
     """Measures the held-out loss over all rows and ships the model."""
     loss = held_out_loss(model, texts.held)
     print(f"{name}: held-out loss {loss:.4f} nats per token", flush=True)

@@ -17,7 +17,7 @@ from visualizers.scene.marks import Header
 LANES = {
     "beam": ({"num_beams": 8}, ("beam_tree", "entropy", "dependencies")),
     "diverse_beam": ({"num_beams": 6, "num_beam_groups": 3}, ("beam_tree",)),
-    "speculative_tree": ({"widths": "4,2,2,1"}, ("draft_tree", "draft_round", "graph")),
+    "speculative_tree": ({"widths": "4,2,2,1"}, ("draft_rounds", "one_round", "graph")),
     "jacobi": ({}, ("parallel_grid", "graph")),
     "lattice": ({"ngram": 3, "max_forwards": 200}, ("graph",)),
 }
@@ -184,7 +184,7 @@ def test_a_fold_with_no_column_left_of_the_window_draws_nothing(opened, scenes):
 
 
 def test_rounds_by_depth_begin_at_the_left_wherever_the_strip_is_pressed(opened, scenes):
-    show(opened, scenes, ("speculative_tree", "draft_tree"), 390, 300)
+    show(opened, scenes, ("speculative_tree", "draft_rounds"), 390, 300)
     opened.evaluate(PAINT, None)
     strip = opened.locator(".dp-strip").bounding_box()
     for place in (0.2, 0.9):
@@ -205,7 +205,7 @@ def test_a_window_that_moves_slides_within_the_edges_of_its_panel(opened, scenes
 
 
 def test_finished_rounds_fold_into_steps_above_the_open_ones(opened, scenes):
-    last = show(opened, scenes, ("speculative_tree", "draft_tree"), 1000, 240) - 1
+    last = show(opened, scenes, ("speculative_tree", "draft_rounds"), 1000, 240) - 1
     opened.evaluate(PAINT, last)
     fold = opened.evaluate("scene.view.panels.rounds.fold")
     cells = opened.evaluate(

@@ -157,16 +157,16 @@ def test_a_rejected_token_opens_its_round_and_a_group_keeps_its_tokens(page):
     )
     expect(page.get_by_role("tab", name="Decode")).to_have_attribute("aria-selected", "true")
     lane = "decodingExplorer.app.lanes[1]"
-    assert page.evaluate(f"[{lane}.shown, {lane}.view]") == [row["step"], "draft_tree"]
+    assert page.evaluate(f"[{lane}.shown, {lane}.view]") == [row["step"], "draft_rounds"]
     page.wait_for_function(f"{lane}.scene.drawn.some(mark => mark.node === {row['node']})")
     page.get_by_role("tab", name="Microscope").click()
     tokens.last.focus()
     page.keyboard.press("ArrowRight")  # walks in the table, opens nothing
     expect(page.get_by_role("tab", name="Decode")).to_have_attribute("aria-selected", "false")
-    page.evaluate(f"{lane}.showView('draft_round')")
+    page.evaluate(f"{lane}.showView('one_round')")
     page.keyboard.press("Enter")
     expect(page.get_by_role("tab", name="Decode")).to_have_attribute("aria-selected", "true")
-    assert page.evaluate(f"[{lane}.shown, {lane}.view]") == [row["step"], "draft_round"]  # shows it as well
+    assert page.evaluate(f"[{lane}.shown, {lane}.view]") == [row["step"], "one_round"]  # shows it as well
 
 
 def test_a_figure_is_drawn_near_the_window_or_on_paper_and_its_place_says_so_until_then(visit):

@@ -127,7 +127,7 @@ def test_two_lanes_run_and_show_every_node_in_the_state_that_the_trace_says(page
     for verdict in events(speculative, "Verdict"):
         assert cells[verdict["node"]] == STATES[verdict["status"]]
     assert {e["node"] for e in events(speculative, "Propose")} <= set(cells)
-    for lane, (view, found) in enumerate((("beam_tree", beam), ("draft_tree", speculative))):
+    for lane, (view, found) in enumerate((("beam_tree", beam), ("draft_rounds", speculative))):
         told = from_json(found)
         header = Header(told.prompt, told.vocabulary, told.parameters, told.title)
         head, steps = deltas(view, header, told.steps)

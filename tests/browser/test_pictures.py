@@ -11,7 +11,7 @@ from explorer.export import palette
 from tests.browser.bare import bare_player
 from tests.browser.test_charts import story
 from tests.browser.test_player import lane, rounds
-from tests.visualizers.views.search.test_mcts_tree import planned
+from tests.visualizers.views.search.test_visit_tree import planned
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header
 
@@ -155,7 +155,7 @@ def test_after_a_run_the_strip_ends_where_the_run_ends(draw):
 
 
 def test_rounds_in_the_window_are_open_as_far_as_their_panel_has_room(draw):
-    page = draw(1000, 555, lane("draft_tree", rounds(40)))
+    page = draw(1000, 555, lane("draft_rounds", rounds(40)))
     panel = "scene.view.panels.rounds"
     lowest = page.evaluate("scene.view.py(scene.view.front.y + 0.3, {panel: 'rounds'})")
     spare = page.evaluate(f"{panel}.topPx + {panel}.heightPx") - lowest
@@ -179,7 +179,7 @@ def short_steps(rounds: int) -> list[Step]:
 
 @pytest.mark.parametrize("height", [150, 213])
 def test_no_folded_row_is_empty(draw, height):
-    page = draw(560, height, lane("draft_tree", short_steps(60)))
+    page = draw(560, height, lane("draft_rounds", short_steps(60)))
     seen = page.evaluate(
         """() => { const { fold } = scene.view.panels.rounds, { lo } = scene.view;
         const drawn = scene.drawn.filter(mark => mark.kind === "cell" && mark.x >= lo);
@@ -215,5 +215,5 @@ def long_path(depth: int) -> list[Step]:
 
 @pytest.mark.parametrize("depth", [4, 8])
 def test_one_round_begins_at_its_root_on_a_phone(draw, depth):
-    page = draw(372, 330, lane("draft_round", long_path(depth)))
+    page = draw(372, 330, lane("one_round", long_path(depth)))
     assert page.evaluate("scene.view.lo") == 0 and page.evaluate("scene.view.columns") >= depth + 1

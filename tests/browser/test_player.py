@@ -114,7 +114,7 @@ def at(head: dict, fed: list[dict], step: int) -> dict:
     return {key: mark.get("state") for key, mark in marks.items() if not mark.get("gone")}
 
 
-@pytest.mark.parametrize(("view", "steps"), [("beam_tree", beams(4, 20)), ("draft_tree", rounds(8))])
+@pytest.mark.parametrize(("view", "steps"), [("beam_tree", beams(4, 20)), ("draft_rounds", rounds(8))])
 def test_every_mark_has_its_state_at_every_step_in_any_direction(page, view, steps):
     head, fed = lane(view, steps, num_beams=4)
     page.evaluate("([h, d]) => make('Scene', h, d)", [head, fed])
@@ -137,7 +137,8 @@ def test_what_is_painted_is_the_step_that_was_asked_for(page):
 
 
 @pytest.mark.parametrize(
-    ("view", "steps"), [("beam_tree", beams(4, 12)), ("draft_tree", rounds(6)), ("beam_tree", beams(16, 12))]
+    ("view", "steps"),
+    [("beam_tree", beams(4, 12)), ("draft_rounds", rounds(6)), ("beam_tree", beams(16, 12))],
 )
 def test_labels_do_not_overlap(page, view, steps):
     page.evaluate(
@@ -152,7 +153,7 @@ def test_labels_do_not_overlap(page, view, steps):
 
 
 def test_a_token_that_looks_like_markup_is_text_everywhere(page):
-    head, fed = lane("draft_tree", rounds(4))
+    head, fed = lane("draft_rounds", rounds(4))
     page.evaluate("([h, d]) => make('Scene', h, d)", [head, fed])
     page.evaluate("([h, d]) => make('Chips', h, d)", list(lane("text", rounds(4))))
     page.evaluate("DecodingPlayer.showCard(scene, scene.drawn.find(m => m.state === 'rejected'))")
@@ -179,7 +180,7 @@ def test_chips_read_as_a_list_with_their_verdicts(page):
 
 
 def test_colours_are_the_states_in_both_themes(page):
-    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("draft_tree", rounds(3))))
+    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("draft_rounds", rounds(3))))
     for theme, own in palette.palette().items():
         page.evaluate("t => { scene.theme(t); return painted(scene); }", theme)
         fills = set(
@@ -213,7 +214,7 @@ def test_a_crowd_of_tested_siblings_keeps_its_height_and_is_reached_by_a_hand(pa
     """Thirty tested tokens in one place: names and bars stay apart, and what is below comes into sight."""
     born = [Propose(node, 1, 2 + node % 3, -1.0, "draft", node - 2) for node in range(2, 32)]
     tested = [Verdict(node, "rejected", 0.1, 0.4, 0.9) for node in range(2, 32)]
-    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("draft_round", [Step(0, [*born, *tested])])))
+    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("one_round", [Step(0, [*born, *tested])])))
     assert page.evaluate("Object.values(scene.view.panels)[0].unit") == 18
     place = """id => {
       const mark = scene.drawn.find((mark) => mark.id === id);

@@ -35,7 +35,7 @@ def test_n_steps_from_rejection_to_rejection(again):
     seek(page, 0)
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("2")  # the lane
-    shown = lambda: page.evaluate("decodingExplorer.app.lanes[1].shown")  # noqa: E731
+    shown = lambda: page.evaluate("decodingExplorer.app.lanes[1].shown")
     for step in rejected:
         page.keyboard.press("n")
         assert shown() == step

@@ -48,14 +48,14 @@ def opened(chromium):
 
 
 def test_a_run_of_forty_tokens_is_shown_whole_on_a_wide_screen(opened):
-    page = opened(1880, [lane("beam_tree", beams(4, 40), num_beams=4), lane("draft_tree", rounds(20))])
+    page = opened(1880, [lane("beam_tree", beams(4, 40), num_beams=4), lane("draft_rounds", rounds(20))])
     for scene in (0, 1):
         lo, shown, fold = page.evaluate(f"(v => [v.lo, v.columns, v.fold])(scenes[{scene}].view)")
         assert lo <= 1 and lo + shown >= 40 and fold is None
 
 
 def test_no_round_stands_empty_above_those_that_the_window_reaches(opened):
-    page = opened(700, [lane("draft_tree", rounds(12))] * 2)
+    page = opened(700, [lane("draft_rounds", rounds(12))] * 2)
     page.evaluate("document.querySelectorAll('main').forEach(one => (one.style.height = '900px'))")
     page.wait_for_function("scenes[0].view.size.height > 500")
     found = page.evaluate(
@@ -79,7 +79,7 @@ def test_every_word_of_the_text_is_whole_on_a_wide_screen(visit):
 
 
 def test_at_the_end_of_a_long_run_the_front_is_at_the_right_edge(opened):
-    lanes = [lane("beam_tree", beams(4, 60), num_beams=4), lane("draft_tree", rounds(30))]
+    lanes = [lane("beam_tree", beams(4, 60), num_beams=4), lane("draft_rounds", rounds(30))]
     page = opened(900, lanes, ended=False)
     reserved = page.evaluate("scenes.map(s => s.view.lo + s.view.columns - 1)")
     assert max(reserved) > 60  # while it runs there is room for what comes
@@ -133,7 +133,7 @@ def wide_tree(depth: int, limbs: int) -> list[Step]:
 
 @pytest.mark.parametrize("width", [380, 690, 1300])
 def test_one_round_of_sixty_four_nodes_keeps_its_root_and_names_what_was_rejected(opened, width):
-    round_of = lane("draft_round", wide_tree(8, 7))
+    round_of = lane("one_round", wide_tree(8, 7))
     page = opened(width, [round_of, round_of])
     assert page.evaluate("scenes[0].view.lo") == 0
     if width > 380:

@@ -185,7 +185,7 @@ def test_the_catalogue_has_a_card_for_each_answer_the_most_surprising_first():
 
 def test_the_catalogue_is_searched_by_words():
     """In titles first, then in findings, then in all that is said; a group without a hit is left out."""
-    names = lambda words: re.findall(r'href="#experiment=([\w-]+)"', catalogue(stored(), words))  # noqa: E731
+    names = lambda words: re.findall(r'href="#experiment=([\w-]+)"', catalogue(stored(), words))
     assert names("draft long")[0] == "draft-length" and names("HEART stories") == ["hyperfitting"]
     assert names("sequoia") and len(names("sequoia")) < 8 and "acceptance-by-rank" in names("sequoia")
     assert "<h3>Search for right answers" not in catalogue(stored(), "HEART stories")

@@ -50,18 +50,18 @@ def lanes(draw) -> list[Step]:
 VIEWS = (
     "beam_tree",
     "banks",
-    "draft_tree",
-    "draft_round",
+    "draft_rounds",
+    "one_round",
     "text",
     "search_graph",
     "queue",
     "span_map",
-    "pieces",
-    "shortlist",
+    "segments",
+    "target_top_tokens",
     "layers",
     "draft_layers",
     "plan",
-    "heap",
+    "open_slots",
     "graph",
 )
 
@@ -89,7 +89,7 @@ def draw(name: str, steps: list[Step], beams: int | None) -> None:
                 marks[op["id"]] = op
             elif "set" in op:
                 assert op["id"] in marks and not set(op["set"]) & set(PLACE)
-    if name in ("beam_tree", "draft_tree", "draft_round"):
+    if name in ("beam_tree", "draft_rounds", "one_round"):
         proposed = [e.node for s in steps for e in s.of(Propose)]
         drawn = [m["node"] for key, m in marks.items() if key.startswith("n") and m["node"] > 2]
         assert sorted(drawn) == sorted(proposed)

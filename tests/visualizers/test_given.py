@@ -42,12 +42,12 @@ def test_forced_tokens_are_marked_in_every_view(view, kind):
 
 
 def test_what_is_given_is_no_draft_round():
-    found = marks("draft_tree")
+    found = marks("draft_rounds")
     rows = [mark for mark in found.values() if mark["kind"] == "row"]
     assert [row["text"] for row in rows] == ["round 1"]
     labels = [m["text"] for m in found.values() if m["kind"] == "label" and m.get("panel") == "text"]
     assert labels == ["␣copied", "⚑<img>", "␣own"]
-    assert all(mark["node"] == 4 for mark in marks("draft_round").values() if mark.get("state") == "live")
+    assert all(mark["node"] == 4 for mark in marks("one_round").values() if mark.get("state") == "live")
 
 
 def test_sums_begin_where_the_lane_began():

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from decoders.trace.costs import Costs
-from decoders.trace.events import Propose, Verdict
+from decoders.trace.events import Commit, Distribution, Propose, Score, Step, Verdict
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.trace import Trace
 from visualizers.analysis.token_classes import CLASSES, token_class
@@ -95,7 +95,7 @@ class LaneFacts:
         self.candidates: dict[int, Drafted] = {}  # by node: all that drafters wrote
         self.given = 0  # tokens that the lane began with and did not decode
         self.nodes = NodeIndex(trace.prompt)
-        self._offers: dict[int, object] = {}  # node -> the target's Distribution after it
+        self._offers: dict[int, Distribution] = {}  # node -> the target's Distribution after it
         self._forced: set[int] = set()
         self._best = 0  # length of the text up to the best candidate
         self.totals = [self._total()]  # before the first step, and after each
@@ -132,8 +132,9 @@ class LaneFacts:
         pieces = (self.trace.vocabulary.get(self.nodes.token[one], b"?") for one in before)
         return b"".join(pieces).decode("utf-8", "replace")
 
-    def _read(self, step) -> None:
-        made, commits = Round(step.index + 1, [], []), []
+    def _read(self, step: Step) -> None:
+        made = Round(step.index + 1, [], [])
+        commits: list[tuple[int, float | None]] = []
         drafted_round = self.costs.add(step)
         born = step.of(Propose)
         for event in born:
@@ -143,22 +144,16 @@ class LaneFacts:
         if drafted_round is not None:
             made.drafted = self._sent(drafted_round.nodes)
         for event in step.events:
-            match type(event).__name__:
-                case "Distribution" if event.view == "target" and event.level is None:
+            match event:
+                case Distribution(view="target", level=None):
                     self._offers[event.node] = event
-                case "Verdict" if event.status == "forced":
-                    self._forced.add(event.node)
-                case "Verdict" if event.status in ("resampled", "bonus"):
-                    made.own = event.status
-                case "Verdict" if event.status == "merged":
-                    self.candidates.pop(event.node, None)  # another node stands for it
-                case "Verdict" if event.node in self.candidates:
-                    self._judge(self.candidates[event.node], event, made)
-                case "Score" if "acceptance" in event.parts and event.node in self.candidates:
+                case Verdict():
+                    self._verdict(event, made)
+                case Score() if "acceptance" in event.parts and event.node in self.candidates:
                     self.candidates[event.node].predicted = event.parts["acceptance"]
-                case "Score" if event.rank == 1:
+                case Score(rank=1):
                     self._best = self.nodes.position.get(event.node, self._best)
-                case "Commit":
+                case Commit():
                     commits += list(zip(event.nodes, event.logprobs, strict=True))
         self.tokens += [self._token(node, logprob) for node, logprob in commits]
         if made.drafted:
@@ -166,6 +161,18 @@ class LaneFacts:
         self.totals.append(self._total())
         if self.given and self.given == len(self.tokens):
             self.totals[0] = self.totals[-1]  # given tokens cost nothing: the race begins after them
+
+    def _verdict(self, verdict: Verdict, made: Round) -> None:
+        node = verdict.node
+        match verdict.status:
+            case "forced":
+                self._forced.add(node)
+            case "resampled" | "bonus":
+                made.own = verdict.status
+            case "merged":
+                self.candidates.pop(node, None)  # another node stands for it
+            case _ if node in self.candidates:
+                self._judge(self.candidates[node], verdict, made)
 
     def _drafts(self, node: int) -> bool:
         """Whether a node is a candidate, sent or not."""

@@ -81,7 +81,7 @@ def joined(points: np.ndarray, edges: Sequence[tuple[int, int]], colours: Theme)
     return [go.Scatter(x=path[:, 0], y=path[:, 1], mode="lines", line=line, hoverinfo="skip")]
 
 
-def shaded(shades: Sequence[np.ndarray] | None, step: int, colours: Theme):
+def shaded(shades: Sequence[np.ndarray] | None, step: int, colours: Theme) -> str | list[str]:
     """The colours of a step's points: the text colour, or greys by their shades, from pale to dark."""
     if shades is None:
         return colours.surface["text"]

@@ -2,7 +2,7 @@
 widths of characters, no marks.
 """
 
-from visualizers.scene.marks import MONO, cells, fit
+from visualizers.scene.marks import MONO, cells, fit, longest_prefix
 
 LINE = 1.3  # height of a line relative to the size of its letters
 
@@ -13,7 +13,7 @@ def token_lines(text: str, width: float, size: float, lines: int = 1) -> str:
     """
     room, broken, rest = int(width / (MONO * size) + 1e-6), [], text
     while lines > len(broken) + 1 and cells(rest) > room and cells(rest.removeprefix("␣")) > room:
-        end = next((i for i in range(len(rest), 0, -1) if cells(rest[:i]) <= room), 0)
+        end = len(longest_prefix(rest, room))
         if not end:
             break
         space = rest.rfind(" ", 1, end + 1)

@@ -43,7 +43,7 @@ class Block:
 class Bus:
     """All notes since the newest plan, step by step; note 0 is the planner's."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.notes: list[Sent] = []
 
     def take(self, step: Step) -> list[Block]:

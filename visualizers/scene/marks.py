@@ -96,11 +96,14 @@ import math
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, TypeVar
 
+from decoders.trace.events import Commit, Propose, Step, Verdict
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.number_format import many as many  # for all views
 from decoders.trace.number_format import were as were
 from decoders.trace.token_text import visible as visible
+from decoders.trace.trace import Trace
 
 Op = dict
 
@@ -122,7 +125,7 @@ class Header:
     lacks: list[str] = field(default_factory=list)  # see `Trace.lacks`
 
     @classmethod
-    def of(cls, trace) -> "Header":
+    def of(cls, trace: Trace) -> "Header":
         """The header of a trace."""
         return cls(trace.prompt, trace.vocabulary, trace.shaping, trace.title, trace.lacks)
 
@@ -131,8 +134,9 @@ class Header:
         from elsewhere may have anything there.
         """
         value = self.parameters.get(name)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-        return min(value, LARGEST) if is_number else default
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+            return min(value, LARGEST)
+        return default
 
     def word(self, name: str, default: str = "") -> str:
         """A parameter that is a text; `default` where it is none."""
@@ -161,13 +165,27 @@ SOURCES = {  # of drafted tokens, where it is not a second model
 }
 
 
-VIEWS: dict[str, type] = {}
+class View(Protocol):
+    """What a registered view has: its name and title, the head of its scene, and a step's ops."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    def __init__(self, header: Header): ...
+
+    def head(self) -> dict: ...
+
+    def feed(self, step: Step) -> list[Op]: ...
 
 
-def view(name: str, title: str) -> Callable[[type], type]:
+VIEWS: dict[str, type[View]] = {}
+V = TypeVar("V", bound=View)
+
+
+def view(name: str, title: str) -> Callable[[type[V]], type[V]]:
     """Class decorator: registers a view under `name`, shown to people as `title`."""
 
-    def register(cls: type) -> type:
+    def register(cls: type[V]) -> type[V]:
         cls.name, cls.title = name, title
         VIEWS[name] = cls
         return cls
@@ -182,10 +200,24 @@ def cells(text: str) -> int:
     """The width of a text in character cells: East Asian wide characters and emoji take two, combining marks
     none.
     """
-    wide = {"W": 2, "F": 2}
-    return sum(
-        0 if unicodedata.category(c)[0] == "M" else wide.get(unicodedata.east_asian_width(c), 1) for c in text
-    )
+    return sum(map(cells_of_character, text))
+
+
+def cells_of_character(character: str) -> int:
+    """As `cells`, of one character."""
+    if unicodedata.category(character)[0] == "M":
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def longest_prefix(text: str, room: int) -> str:
+    """The longest beginning of a text that takes at most `room` cells."""
+    width = 0
+    for i, character in enumerate(text):
+        width += cells_of_character(character)
+        if width > room:
+            return text[:i]
+    return text
 
 
 def fit(text: str, width: float, size: float) -> str:
@@ -198,11 +230,7 @@ def fit(text: str, width: float, size: float) -> str:
     bare = text[1:] if text.startswith("␣") and len(text) > 1 else text
     if cells(bare) <= room:
         return bare
-    kept = ""
-    for char in bare:
-        if cells(kept + char) > room - 1:
-            break
-        kept += char
+    kept = longest_prefix(bare, room - 1)
     return kept + "…" if cells(kept) >= 2 else ""
 
 
@@ -230,7 +258,7 @@ def three_digits(p: float | None) -> str:
     return written.removeprefix("0") if written.startswith("0") else f"{p:.2f}"  # .9997 is written 1.00
 
 
-def compared(verdict) -> str:
+def compared(verdict: Verdict) -> str:
     """The numbers of a test that are known: p, q, its acceptance probability if not p / q, u."""
     numbers = {
         "p": verdict.p,
@@ -270,21 +298,23 @@ class Nodes(NodeIndex):
         # sum of log-probabilities from the prompt, where all are known
         self.total: dict[int, float] = {self.root: 0.0}
 
-    def read(self, step) -> tuple[list, dict, list[int]]:
+    def read(self, step: Step) -> tuple[list[Propose], dict[int, Verdict], list[int]]:
         """Adds a step's nodes; returns (its Propose events, node -> its last Verdict, committed nodes)."""
-        born, verdicts, commits = [], {}, []
+        born: list[Propose] = []
+        verdicts: dict[int, Verdict] = {}
+        commits: list[int] = []
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.add(event)
                     born.append(event)
-                case "Verdict":
+                case Verdict():
                     verdicts[event.node] = event
-                case "Commit":
+                case Commit():
                     commits += event.nodes
         return born, verdicts, commits
 
-    def add(self, propose) -> None:
+    def add(self, propose: Propose) -> None:
         """Adds the node of a Propose event."""
         super().add(propose)
         node, parent = propose.node, propose.parent

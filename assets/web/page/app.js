@@ -1,11 +1,13 @@
-// The page: holds what is chosen and what is shown, draws the stored run at once, and ties bars, lanes and the run together.
-// Knows nothing of strategies but their declarations, and nothing of how marks are drawn.
+// The page: holds what is chosen and what is shown, draws the stored run at once, and ties bars, lanes and
+// the run together. Knows nothing of strategies but their declarations, and nothing of how marks are drawn.
 class App extends page.Emitter {
   constructor(root, data) {
     super();
     this.root = root;
     this.data = data;
-    this.session = [...crypto.getRandomValues(new Uint8Array(18))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    this.session = [...crypto.getRandomValues(new Uint8Array(18))]
+      .map((byte) => byte.toString(16).padStart(2, "0"))
+      .join("");
     this.strategies = new Map(data.strategies.map((s) => [s.name, s]));
     this.theme = document.documentElement.dataset.theme || "light";
     this.colour = "source";
@@ -36,7 +38,8 @@ class App extends page.Emitter {
   async showSection(name) {
     this.wanted = name;
     const tab = document.getElementById("explorer-tab-" + name + "-button");
-    if (!tab || name === this.section || !document.documentElement.classList.contains("explorer-home-ready")) return; // see page.attach
+    if (!tab || name === this.section || !document.documentElement.classList.contains("explorer-home-ready"))
+      return; // see page.attach
     tab.click();
     this.arrive(name);
     await new Promise((resolve) => requestAnimationFrame(resolve));
@@ -45,7 +48,8 @@ class App extends page.Emitter {
   // A tab has been chosen: by showSection, or by hand.
   arrive(name) {
     const panel = document.getElementById("explorer-tab-" + name);
-    if (panel) panel.setAttribute("aria-labelledby", panel.id + "-button"); // it may not have been there when showSection asked
+    // It may not have been there when showSection asked.
+    if (panel) panel.setAttribute("aria-labelledby", panel.id + "-button");
     this.section = this.wanted = name;
   }
 
@@ -56,7 +60,8 @@ class App extends page.Emitter {
     if (answer) this.adopt(run, answer);
   }
 
-  // Shows a run that is done already and whose settings are the page's: `answer` is a pull's answer from its beginning.
+  // Shows a run that is done already and whose settings are the page's: `answer` is a pull's answer from its
+  // beginning.
   adopt(runId, answer) {
     this.show(new page.Run(this, runId, "done"), this.lanes.length);
     this.run.stored = true;
@@ -79,10 +84,11 @@ class App extends page.Emitter {
     this.emit("run", run);
   }
 
-  // A lane has come to the run, a branch of `parent`, in the place of `instead` if there is one: `answer` is the server's,
-  // {run, lane, setup}.
+  // A lane has come to the run, a branch of `parent`, in the place of `instead` if there is one: `answer` is
+  // the server's, {run, lane, setup}.
   grow(answer, parent, instead) {
-    const unchanged = this.runKey === this.settingsKey(), paused = this.run.state === "paused";
+    const unchanged = this.runKey === this.settingsKey(),
+      paused = this.run.state === "paused";
     if (instead) this.removeLane(instead);
     const lane = new page.LanePane(this, { ...answer.setup, view: parent.view });
     const run = new page.Run(this, answer.run, paused ? "paused" : "running");
@@ -101,14 +107,21 @@ class App extends page.Emitter {
     lane.element.scrollIntoView({ block: "nearest" });
   }
 
-  // ---- settings -------------------------------------------------------------------------------------------------
+  // ---- settings -------------------------------------------------------------------------------------------
 
   request() {
     const tokens = this.bar.tokens.value.trim();
     return {
-      prompt: this.bar.prompt.value, max_new_tokens: tokens !== "" && Number.isFinite(Number(tokens)) ? Number(tokens) : tokens,
-      lanes: this.lanes.map((lane) => ({ strategy: lane.setup.strategy, parameters: lane.setup.parameters, seed: lane.setup.seed,
-        ...(lane.setup.begin ? { begin: lane.setup.begin } : {}) })), models: this.choice, chat: this.chat,
+      prompt: this.bar.prompt.value,
+      max_new_tokens: tokens !== "" && Number.isFinite(Number(tokens)) ? Number(tokens) : tokens,
+      lanes: this.lanes.map((lane) => ({
+        strategy: lane.setup.strategy,
+        parameters: lane.setup.parameters,
+        seed: lane.setup.seed,
+        ...(lane.setup.begin ? { begin: lane.setup.begin } : {}),
+      })),
+      models: this.choice,
+      chat: this.chat,
     };
   }
 
@@ -117,7 +130,8 @@ class App extends page.Emitter {
     return { ...this.request(), lanes: this.lanes.map((lane) => ({ ...lane.setup, view: lane.view })) };
   }
 
-  // Puts prompt, length and lanes in place (what is left out stays) and shows them; runs nothing, asks for other models.
+  // Puts prompt, length and lanes in place (what is left out stays) and shows them; runs nothing, asks for
+  // other models.
   applySetup(setup) {
     if (setup.prompt !== undefined) this.bar.prompt.value = setup.prompt;
     if (setup.max_new_tokens !== undefined) this.bar.tokens.value = String(setup.max_new_tokens);
@@ -152,19 +166,26 @@ class App extends page.Emitter {
   // Whether other models were chosen than those whose run the lanes show.
   outdated() {
     const { run, choice } = this;
-    return Boolean(run) && !page.sameModels(run.choice, choice) && !(run.models && page.sameModels(run.models, choice));
+    return (
+      Boolean(run) &&
+      !page.sameModels(run.choice, choice) &&
+      !(run.models && page.sameModels(run.models, choice))
+    );
   }
 
   // Whether prompt or length are others than those of the run.
   retyped() {
     const text = ({ prompt, max_new_tokens, chat }) => JSON.stringify([prompt, max_new_tokens, chat]);
-    if (this.runKey !== this.retypedFor) [this.retypedFor, this.runText] = [this.runKey, text(JSON.parse(this.runKey))];
+    if (this.runKey !== this.retypedFor)
+      [this.retypedFor, this.runText] = [this.runKey, text(JSON.parse(this.runKey))];
     return this.runText !== text(this.request());
   }
 
   // Why a lane with its present settings was refused when Run was pressed.
   refusal(lane) {
-    return this.refused && this.refused.key === this.settingsKey() ? this.refused.lanes[this.lanes.indexOf(lane)] : null;
+    return this.refused && this.refused.key === this.settingsKey()
+      ? this.refused.lanes[this.lanes.indexOf(lane)]
+      : null;
   }
 
   edited() {
@@ -181,7 +202,8 @@ class App extends page.Emitter {
     this.edited();
   }
 
-  // A strategy of another tab in a lane of its own while there is room, else in place of the last one; asks for the models that it needs.
+  // A strategy of another tab in a lane of its own while there is room, else in place of the last one; asks
+  // for the models that it needs.
   async openInLane(strategy, models) {
     if (this.lanes.length < this.data.limits.lanes) this.addLane({ strategy });
     else this.lanes.at(-1).choose(strategy);
@@ -229,8 +251,19 @@ class App extends page.Emitter {
   drawLaneButtons() {
     this.bar.laneButtons.hidden = this.lanes.length === 1;
     this.lanes.forEach((lane, index) => lane.element.classList.toggle("current", index === this.phoneLane));
-    this.bar.laneButtons.replaceChildren(...this.lanes.map((lane, index) =>
-      h("button", { type: "button", "aria-pressed": String(index === this.phoneLane), onclick: () => this.front(index) }, index + 1 + " " + lane.title())));
+    this.bar.laneButtons.replaceChildren(
+      ...this.lanes.map((lane, index) =>
+        h(
+          "button",
+          {
+            type: "button",
+            "aria-pressed": String(index === this.phoneLane),
+            onclick: () => this.front(index),
+          },
+          index + 1 + " " + lane.title(),
+        ),
+      ),
+    );
   }
 
   setTheme(theme) {
@@ -252,7 +285,7 @@ class App extends page.Emitter {
     for (const lane of this.lanes) await lane.colour(colour);
   }
 
-  // ---- the run --------------------------------------------------------------------------------------------------
+  // ---- the run --------------------------------------------------------------------------------------------
 
   async press(name) {
     this.fail("");
@@ -269,12 +302,14 @@ class App extends page.Emitter {
 
   async begin(state) {
     if (this.starting) return;
-    if (!this.bar.prompt.value) return this.fail("The prompt is empty: write the beginning of a text, for example Once upon a time.");
+    if (!this.bar.prompt.value)
+      return this.fail("The prompt is empty: write the beginning of a text, for example Once upon a time.");
     this.starting = true;
     this.status();
     const key = this.settingsKey();
     try {
-      const before = this.run && !this.run.over ? this.run : null, count = this.lanes.length;
+      const before = this.run && !this.run.over ? this.run : null,
+        count = this.lanes.length;
       const run = await page.start(this, state);
       this.lanes.forEach((lane) => lane.drawHint());
       if (!run) return;
@@ -293,8 +328,10 @@ class App extends page.Emitter {
   // Takes a pull's answer.
   take(answer) {
     for (const lane of this.lanes) if (lane.runIndex !== null) lane.feed(answer.lanes[lane.runIndex]);
-    this.run.decoded = answer.more ? Math.max(...answer.lanes.map((lane) => lane.count)) : null; // steps, where not all came
-    const { playback } = this, newest = playback.following && !playback.playing;
+    // How many steps are decoded, where not all of them came with this answer.
+    this.run.decoded = answer.more ? Math.max(...answer.lanes.map((lane) => lane.count)) : null;
+    const { playback } = this,
+      newest = playback.following && !playback.playing;
     playback.count();
     playback.seek(newest ? playback.ticks.length : playback.position, false);
     this.emit("data");
@@ -308,7 +345,8 @@ class App extends page.Emitter {
   }
 
   fail(sentence) {
-    this.failedAway = Boolean(sentence) && page.connection.state !== "there"; // then it is over when the app is back
+    // Then it is over when the app is back.
+    this.failedAway = Boolean(sentence) && page.connection.state !== "there";
     this.bar.alert.textContent = sentence;
   }
 
@@ -318,16 +356,19 @@ class App extends page.Emitter {
 
   status() {
     const makeSense = this.data.buttons[this.state()];
-    for (const [name, button] of Object.entries(this.bar.buttons)) button.disabled = !makeSense.includes(name);
+    for (const [name, button] of Object.entries(this.bar.buttons))
+      button.disabled = !makeSense.includes(name);
     page.say(this);
     this.emit("state");
   }
 
-  // ---- the server is there ------------------------------------------------------------------------------------------
+  // ---- the server is there --------------------------------------------------------------------------------
 
   // The lanes with which the page has opened, if nobody touched them, become ones that the models can run.
   openWith(lanes) {
-    const setups = JSON.stringify(this.data.example.lanes.map(({ strategy, parameters }) => [strategy, parameters]));
+    const setups = JSON.stringify(
+      this.data.example.lanes.map(({ strategy, parameters }) => [strategy, parameters]),
+    );
     if (JSON.stringify(this.lanes.map(({ setup }) => [setup.strategy, setup.parameters])) !== setups) return;
     lanes.forEach(({ strategy, parameters }, index) => this.lanes[index].choose(strategy, parameters));
     this.lanes.slice(lanes.length).forEach((lane) => this.removeLane(lane));
@@ -338,7 +379,8 @@ class App extends page.Emitter {
       const answer = await page.patient("explorer_hello", {});
       if (answer.error) return this.fail(answer.error);
       this.models = answer;
-      for (const declared of answer.strategies || []) this.strategies.set(declared.name, declared); // what came with a file stays
+      // What came with a file stays.
+      for (const declared of answer.strategies || []) this.strategies.set(declared.name, declared);
       Object.assign(this.data.fields, answer.fields);
       if (answer.strategies) for (const lane of this.lanes) lane.describe();
       if (answer.opening && !this.run && !this.starting) this.openWith(answer.opening);
@@ -355,11 +397,23 @@ page.boot = function (data) {
   window.decodingExplorer = {
     app: page.app,
     get lanes() {
-      return page.app.lanes.map((lane) => ({ scene: lane.scene, chips: lane.chips, rows: lane.rows, shown: lane.shown,
-        count: lane.rows.length, strategy: lane.setup.strategy, view: lane.view, ended: lane.answerState.ended }));
+      return page.app.lanes.map((lane) => ({
+        scene: lane.scene,
+        chips: lane.chips,
+        rows: lane.rows,
+        shown: lane.shown,
+        count: lane.rows.length,
+        strategy: lane.setup.strategy,
+        view: lane.view,
+        ended: lane.answerState.ended,
+      }));
     },
-    get state() { return page.app.state(); },
-    get run() { return page.app.run && page.app.run.id; },
+    get state() {
+      return page.app.state();
+    },
+    get run() {
+      return page.app.run && page.app.run.id;
+    },
     call: page.call,
   };
 };
@@ -373,10 +427,12 @@ page.draw = function () {
 
 // Gradio's front end starts when our picture is on the screen; see Inject in explorer/page/serve.py.
 function startGradio() {
-  window.decodingExplorer.drawn = performance.now(); // a task after the frame: the first picture is on the screen
+  // A task after the frame: the first picture is on the screen.
+  window.decodingExplorer.drawn = performance.now();
   const next = document.getElementById("explorer-next");
   if (next) document.head.append(h("script", { type: "module", crossorigin: "", src: next.href }));
 }
 
-const data = document.getElementById("explorer-data"); // a saved page unpacks its own: assets/web/replay/offline.js
+// A saved page unpacks its own: assets/web/replay/offline.js.
+const data = document.getElementById("explorer-data");
 if (data) page.boot(JSON.parse(data.textContent));

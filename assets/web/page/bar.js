@@ -1,7 +1,8 @@
-// The bars above the lanes: what their parts do when people use them, and what they report to the app object. Their HTML is made by
-// explorer/export/bars.py; knows nothing of runs or drawing.
+// The bars above the lanes: what their parts do when people use them, and what they report to the app object.
+// Their HTML is made by explorer/export/bars.py; knows nothing of runs or drawing.
 page.buildBar = function (app) {
-  const { data, playback } = app, bar = page.made(data.bars);
+  const { data, playback } = app,
+    bar = page.made(data.bars);
   const on = (part, event, act) => part.addEventListener(event, act);
   bar.buttons = { run: bar.run, step: bar.step, pause: bar.pause, stop: bar.stop };
   for (const [name, button] of Object.entries(bar.buttons)) on(button, "click", () => app.press(name));
@@ -13,7 +14,9 @@ page.buildBar = function (app) {
   });
   for (const field of [bar.prompt, bar.tokens]) on(field, "input", () => app.edited());
   on(bar.prompt, "blur", () => bar.prompt.scrollTo(0, 0)); // its first line stays in sight
-  on(bar.more, "click", () => bar.more.setAttribute("aria-expanded", String(bar.controls.classList.toggle("settings-open"))));
+  on(bar.more, "click", () =>
+    bar.more.setAttribute("aria-expanded", String(bar.controls.classList.toggle("settings-open"))),
+  );
   on(bar.play, "click", () => playback.togglePlay());
   on(bar.slider, "input", () => playback.seek(Number(bar.slider.value), true));
   on(bar.colour, "change", () => app.setColour(bar.colour.value));
@@ -21,13 +24,16 @@ page.buildBar = function (app) {
   on(bar.theme, "click", () => app.chooseTheme(app.theme === "dark" ? "light" : "dark"));
   on(bar.unit, "change", ({ target }) => playback.setUnit(target.value));
   on(bar.speed, "change", ({ target }) => playback.setSpeed(target.value));
-  on(bar.controls, "click", ({ target, detail }) => detail && target.type === "radio" && target.blur()); // after a click ← and → are steps
+  // After a click ← and → are steps.
+  on(bar.controls, "click", ({ target, detail }) => detail && target.type === "radio" && target.blur());
   offerExamples(app, bar.examples);
-  on(bar.sections, "click", ({ target }) => target.value && app.showSection(target.value)); // until Gradio's are there (page.attach)
+  // Until Gradio's are there (page.attach).
+  on(bar.sections, "click", ({ target }) => target.value && app.showSection(target.value));
   return bar;
 };
 
-// A prompt alone, or with the lanes that show its point, which are decoded at once if the page has their models.
+// A prompt alone, or with the lanes that show its point, which are decoded at once if the page has their
+// models.
 function offerExamples(app, picker) {
   picker.addEventListener("change", () => {
     const { prompt, max_new_tokens, lanes, message, models } = app.data.prompts[Number(picker.value)];
@@ -38,5 +44,7 @@ function offerExamples(app, picker) {
     app.remark(message);
     if (!models || page.sameModels({ ...app.choice, ...models }, app.choice)) app.press("run");
   });
-  app.on("models", () => picker.querySelectorAll("optgroup").forEach((group) => (group.disabled &&= app.models.state !== "ready")));
+  app.on("models", () =>
+    picker.querySelectorAll("optgroup").forEach((group) => (group.disabled &&= app.models.state !== "ready")),
+  );
 }

@@ -1,18 +1,28 @@
-// Whether the app can be reached. Notices when it cannot, tries until it can, and tells a network that is cut from an app that
-// was started again, is another version or turns this page away. Knows no runs and nothing of how a page says so.
+// Whether the app can be reached. Notices when it cannot, tries until it can, and tells a network that is cut
+// from an app that was started again, is another version or turns this page away. Knows no runs and nothing
+// of how a page says so.
 const ALIVE = "explorer-alive"; // see explorer/alive.py
-const SOON = 500, LATEST = 5000; // ms between two tries: longer and longer
+const SOON = 500,
+  LATEST = 5000; // ms between two tries: longer and longer
 const LONG = 6000; // ms after which a call that brings nothing makes the page look whether the app is there
 const PATIENCE = 10000; // ms that the app has to say so
-const TICK = 2000, ASLEEP = 10000; // a clock that stood still for so long was that of a closed laptop
-const MESSAGES = { there: "The answer was lost on its way; try again.", away: "There is no connection to the app; try again when it is back.",
-  refused: "The app does not answer this page any more.", renewed: "The app is another version now: reload this page." };
+const TICK = 2000,
+  ASLEEP = 10000; // a clock that stood still for so long was that of a closed laptop
+const MESSAGES = {
+  there: "The answer was lost on its way; try again.",
+  away: "There is no connection to the app; try again when it is back.",
+  refused: "The app does not answer this page any more.",
+  renewed: "The app is another version now: reload this page.",
+};
 
-class Connection extends page.Emitter { // tells "state" when it is another one and "restarted" when another start of the app answers
+class Connection extends page.Emitter {
+  // tells "state" when it is another one and "restarted" when another start of the app answers
   constructor() {
     super();
-    this.state = "there"; // or "away", "refused": something answers, but not to this page, or "renewed": an app of another version
-    this.started = this.version = null; // which start of the app answered last; the version that this page understands
+    // "there", "away", "refused" (something answers, but not to this page) or "renewed" (another version).
+    this.state = "there";
+    // Which start of the app answered last; the version that this page understands.
+    this.started = this.version = null;
     this.looked = 0; // when the app was last asked whether it is there
     this.calls = new Set(); // what is asked and not yet answered
   }
@@ -22,7 +32,8 @@ class Connection extends page.Emitter { // tells "state" when it is another one 
     Object.assign(this, { started, version });
     let last = Date.now();
     setInterval(() => {
-      const now = Date.now(), slept = now - last > ASLEEP;
+      const now = Date.now(),
+        slept = now - last > ASLEEP;
       last = now;
       if (slept) this.wake();
       else if (this.oldest() < now - LONG && this.looked < now - LONG) this.look();
@@ -44,7 +55,8 @@ class Connection extends page.Emitter { // tells "state" when it is another one 
     return Math.min(Infinity, ...[...this.calls].map((call) => call.since));
   }
 
-  // A call brought nothing: what its caller gets instead of an answer. `away`: it is worth asking again when the app is back.
+  // A call brought nothing: what its caller gets instead of an answer. `away`: it is worth asking again when
+  // the app is back.
   async missed() {
     await this.look();
     return { error: MESSAGES[this.state], unheard: true, away: this.state !== "there" };
@@ -58,12 +70,19 @@ class Connection extends page.Emitter { // tells "state" when it is another one 
 
   async probe() {
     const begun = (this.looked = Date.now());
-    let state = "away", said = {};
+    let state = "away",
+      said = {};
     try {
-      const answer = await fetch(ALIVE, { cache: "no-store", redirect: "manual", signal: AbortSignal.timeout(PATIENCE) });
+      const answer = await fetch(ALIVE, {
+        cache: "no-store",
+        redirect: "manual",
+        signal: AbortSignal.timeout(PATIENCE),
+      });
       if (answer.status < 500) state = "refused";
       if (answer.ok) said = (await answer.json()) || {};
-    } catch { /* no network, no app, or an answer that was cut: away, or none of ours */ }
+    } catch {
+      /* no network, no app, or an answer that was cut: away, or none of ours */
+    }
     if (said.started) state = said.version === this.version ? "there" : "renewed";
     if (state !== "there") for (const call of this.calls) if (call.since <= begun) call.giveUp();
     const before = { state: this.state, started: this.started };

@@ -1,5 +1,7 @@
-// Files: how the page hands one to the person and how it encodes bytes and texts for a request. Knows no runs and no lanes.
-const SLICE = 0x8000, SCALE = 2; // arguments that one call takes; pixels of a PNG for one of its picture
+// Files: how the page hands one to the person and how it encodes bytes and texts for a request. Knows no runs
+// and no lanes.
+const SLICE = 0x8000,
+  SCALE = 2; // arguments that one call takes; pixels of a PNG for one of its picture
 
 // Bytes as base64 text, and back.
 page.toBase64 = function (bytes) {
@@ -8,20 +10,26 @@ page.toBase64 = function (bytes) {
   return btoa(text);
 };
 page.fromBase64 = function (text) {
-  const letters = atob(text), bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i); // a function for each letter takes ten times as long
+  const letters = atob(text),
+    bytes = new Uint8Array(letters.length);
+  // A function for each letter takes ten times as long.
+  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
   return bytes;
 };
 
 // Bytes through a CompressionStream or DecompressionStream.
-page.through = async (stream, bytes) => new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
+page.through = async (stream, bytes) =>
+  new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
 
 // What becomes JSON as the bytes of a file that Traces opens again.
-page.packed = (value) => page.through(new CompressionStream("gzip"), new TextEncoder().encode(JSON.stringify(value)));
+page.packed = (value) =>
+  page.through(new CompressionStream("gzip"), new TextEncoder().encode(JSON.stringify(value)));
 
 // The browser saves `what`, a Blob or the bytes of a packed file, under this name.
 page.download = function (name, what) {
-  const address = URL.createObjectURL(what instanceof Blob ? what : new Blob([what], { type: "application/gzip" }));
+  const address = URL.createObjectURL(
+    what instanceof Blob ? what : new Blob([what], { type: "application/gzip" }),
+  );
   h("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
 };
@@ -38,17 +46,31 @@ async function raster(svg) {
 }
 
 // Whether the text is in the clipboard now: a browser may refuse, and has none for a page that is not secure.
-page.copied = async (text) => (await navigator.clipboard?.writeText(text).then(() => true, () => false)) ?? false;
+page.copied = async (text) =>
+  (await navigator.clipboard?.writeText(text).then(
+    () => true,
+    () => false,
+  )) ?? false;
 
 // What the lanes of the run show, null for those that were removed.
 page.viewsOf = ({ run, lanes }) =>
-  Array.from({ length: run.count }, (_, index) => lanes.find((lane) => lane.runIndex === index)?.view ?? null);
+  Array.from(
+    { length: run.count },
+    (_, index) => lanes.find((lane) => lane.runIndex === index)?.view ?? null,
+  );
 
-// A file that the server makes of the run or of one lane of it, a picture as SVG or PNG; answers a sentence if that fails, else null.
+// A file that the server makes of the run or of one lane of it, a picture as SVG or PNG; answers a sentence
+// if that fails, else null.
 page.save = async function (app, form, lane, asPng) {
   if (!app.run) return "There is no run yet; press Run first.";
   const seen = lane ? { lane: lane.runIndex, step: lane.shown } : {};
-  const file = await page.call("explorer_save", { run: app.run.id, form, views: page.viewsOf(app), look: app.theme, ...seen });
+  const file = await page.call("explorer_save", {
+    run: app.run.id,
+    form,
+    views: page.viewsOf(app),
+    look: app.theme,
+    ...seen,
+  });
   if (file.error && file.unheard && app.rescue.kept && (form === "run" || form === "trace")) {
     await app.rescue.save(lane ? lane.runIndex : undefined); // the page has what it has been told
     return null;

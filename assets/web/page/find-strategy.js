@@ -1,16 +1,24 @@
-// The dialog that finds a strategy for a lane (the first entry of a lane's list opens it), whose list is explorer/page/find_strategy.py's,
-// and what a further lane begins with. Knows strategies by their declarations, and no lane but by its `choose`.
+// The dialog that finds a strategy for a lane (the first entry of a lane's list opens it), whose list is
+// explorer/page/find_strategy.py's, and what a further lane begins with. Knows strategies by their
+// declarations, and no lane but by its `choose`.
 
 // A strategy that no lane has: one to start with, of a family that is not there yet if there is one.
 page.contrast = function (app) {
-  const used = app.lanes.map((lane) => lane.setup.strategy), families = app.lanes.map((lane) => lane.declaration().family);
+  const used = app.lanes.map((lane) => lane.setup.strategy),
+    families = app.lanes.map((lane) => lane.declaration().family);
   const can = (s) => s && !used.includes(s.name) && s.needs.every((role) => app.choice[role]);
   const starts = app.data.start.map((name) => app.strategies.get(name)).filter(can);
-  return starts.find((s) => !families.includes(s.family)) || starts[0] || [...app.strategies.values()].find(can) || app.lanes[0].declaration();
+  return (
+    starts.find((s) => !families.includes(s.family)) ||
+    starts[0] ||
+    [...app.strategies.values()].find(can) ||
+    app.lanes[0].declaration()
+  );
 };
 
 page.addLivePart((app) => {
-  let lane = null, drawn = null;
+  let lane = null,
+    drawn = null;
   const { dialog, field, status, list } = page.made(app.data.frames.find);
   field.addEventListener("input", () => (drawn = draw()));
   field.addEventListener("keydown", async (event) => {
@@ -18,16 +26,21 @@ page.addLivePart((app) => {
     event.preventDefault();
     await drawn;
     const first = list.querySelector("button:not(:disabled)");
-    if (first) event.key === "Enter" ? first.click() : first.focus();
+    if (!first) return;
+    if (event.key === "Enter") first.click();
+    else first.focus();
   });
   list.addEventListener("click", ({ target }) => {
     const { name } = target.closest("button")?.dataset || {};
-    if (name) (lane.choose(name), dialog.close());
+    if (!name) return;
+    lane.choose(name);
+    dialog.close();
   });
   dialog.addEventListener("close", () => lane.picker.focus({ preventScroll: true }));
 
   async function draw() {
-    const words = field.value, { error, sentence, html } = await page.call("explorer_find", { words, models: app.choice });
+    const words = field.value,
+      { error, sentence, html } = await page.call("explorer_find", { words, models: app.choice });
     if (words !== field.value) return drawn; // the answer to what was typed since
     status.textContent = error || sentence;
     list.innerHTML = html || "";

@@ -1,6 +1,8 @@
-// The inspector: why this token here. What was on offer at a place, what became of the token and the reason, as the trace
-// recorded it; from there a person can put another token in this place, in a lane of its own. Tokens are only ever set as text.
-const WIDE = 1000; // from here on the inspector is a column beside the lanes, below a sheet that the page can scroll out from under
+// The inspector: why this token here. What was on offer at a place, what became of the token and the reason,
+// as the trace recorded it; from there a person can put another token in this place, in a lane of its own.
+// Tokens are only ever set as text.
+// From this width on the inspector is a column beside the lanes; below, a sheet over a page that still scrolls.
+const WIDE = 1000;
 
 page.Inspector = class {
   constructor(app) {
@@ -33,9 +35,11 @@ page.Inspector = class {
     this.back = null;
   }
 
-  // A column beside the lanes where there is room, else a sheet; the page makes room for either, so that nothing stays covered.
+  // A column beside the lanes where there is room, else a sheet; the page makes room for either, so that
+  // nothing stays covered.
   place() {
-    const column = window.innerWidth >= WIDE, { classList } = document.documentElement; // no rule need ask what the page has
+    const column = window.innerWidth >= WIDE,
+      { classList } = document.documentElement; // no rule need ask what the page has
     classList.toggle("inspector-column", !this.root.hidden && column);
     classList.toggle("inspector-sheet", !this.root.hidden && !column);
     if (this.root.hidden) return; // to measure at each scroll costs a layout
@@ -79,7 +83,10 @@ page.Inspector = class {
   // The card is HTML made and escaped by explorer/inspector/card.py.
   draw() {
     const { token, place, html } = this.facts;
-    this.title.replaceChildren("Lane " + (this.app.lanes.indexOf(this.lane) + 1) + place + ": ", h("span", { class: "token" }, token));
+    this.title.replaceChildren(
+      "Lane " + (this.app.lanes.indexOf(this.lane) + 1) + place + ": ",
+      h("span", { class: "token" }, token),
+    );
     this.body.innerHTML = html;
     this.message = this.body.querySelector(".message");
     this.knobs.fill(this.body.querySelector(".what-if"));
@@ -90,30 +97,47 @@ page.Inspector = class {
     return h("button", { type: "button", class: "token jump", "data-node": node }, text);
   }
 
-  // ---- another token in this place ----------------------------------------------------------------------------
+  // ---- another token in this place ------------------------------------------------------------------------
 
-  // A new lane in the run that forces a token or a text at this place. `instead`: the lane that makes room, if four are there already.
-  // Lanes that were removed from the page leave their place in the run.
+  // A new lane in the run that forces a token or a text at this place. `instead`: the lane that makes room,
+  // if four are there already. Lanes that were removed from the page leave their place in the run.
   async branch(what, instead) {
-    const { app, lane } = this, { run, lanes: panes } = app, last = panes.at(-1), most = app.data.limits.lanes;
+    const { app, lane } = this,
+      { run, lanes: panes } = app,
+      last = panes.at(-1),
+      most = app.data.limits.lanes;
     if (this.busy) return;
     if (panes.length >= most && !instead) {
       this.say("There are " + panes.length + " lanes, and a run has no more: remove one with ×, or ", true);
-      this.message.append(h("button", { type: "button", onclick: () => this.branch(what, last) }, "Replace lane " + panes.length));
+      this.message.append(
+        h(
+          "button",
+          { type: "button", onclick: () => this.branch(what, last) },
+          "Replace lane " + panes.length,
+        ),
+      );
       return;
     }
     this.busy = true;
     this.say("Branching …");
-    const { fixes, node } = this.facts, place = fixes == null ? { node } : { position: fixes };
+    const { fixes, node } = this.facts,
+      place = fixes == null ? { node } : { position: fixes };
     const used = new Set(panes.filter((pane) => pane !== instead).map((pane) => pane.runIndex));
-    const free = run.count >= most ? Array.from({ length: run.count }, (_, i) => i).find((i) => !used.has(i)) : null;
-    const { max_new_tokens } = JSON.parse(app.runKey), request = { run: run.id, lane: lane.runIndex, ...place, ...what, max_new_tokens };
+    const free =
+      run.count >= most ? Array.from({ length: run.count }, (_, i) => i).find((i) => !used.has(i)) : null;
+    const { max_new_tokens } = JSON.parse(app.runKey),
+      request = { run: run.id, lane: lane.runIndex, ...place, ...what, max_new_tokens };
     const answer = await page.call("explorer_branch", { ...request, replace: free ?? null });
     this.busy = false;
     if (answer.error) return this.say(answer.error, true);
     if (app.run === run) app.grow(answer, lane, instead);
-    this.say("Lane " + app.lanes.length + (fixes == null ? " continues from here." : " has this word from the start."));
-    if (!document.documentElement.classList.contains("inspector-column")) this.hide(); // it would cover the new lane
+    this.say(
+      "Lane " +
+        app.lanes.length +
+        (fixes == null ? " continues from here." : " has this word from the start."),
+    );
+    // It would cover the new lane.
+    if (!document.documentElement.classList.contains("inspector-column")) this.hide();
   }
 
   say(sentence, wrong) {

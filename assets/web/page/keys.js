@@ -1,8 +1,10 @@
-// The keyboard: what works everywhere on the page, the panel that lists it (?), and the link that skips the bars. Keys are never
-// taken from fields, and can be switched off. Also says, beside the pictures, what is on screen: politely and not at every step.
+// The keyboard: what works everywhere on the page, the panel that lists it (?), and the link that skips the
+// bars. Keys are never taken from fields, and can be switched off. Also says, beside the pictures, what is on
+// screen: politely and not at every step.
 const STORED = "explorer-keys"; // "off" if a person has switched the keys off
-const QUIET = 700, LONGEST = 5000; // milliseconds without news before a sentence is said; at most between two while running
-// ---- what the keys do -------------------------------------------------------------------------------------------------
+const QUIET = 700,
+  LONGEST = 5000; // milliseconds without news before a sentence is said; at most between two while running
+// ---- what the keys do -------------------------------------------------------------------------------------
 
 // The lane that holds the focus, else the one a phone shows.
 function laneAt(app) {
@@ -12,19 +14,31 @@ function laneAt(app) {
 
 // Goes to the step at which the next token of the lane was rejected, or the one before it.
 function seekRejection(app, back) {
-  const lane = app.lanes[laneAt(app)], { history } = lane.chips;
+  const lane = app.lanes[laneAt(app)],
+    { history } = lane.chips;
   const rejected = ({ versions }) => versions.find(([, chip]) => chip.state === "rejected");
-  const steps = history ? history.entries.map(rejected).filter(Boolean).map(([step]) => step + 1) : [];
-  const ahead = steps.filter((step) => (back ? step < lane.shown : step > lane.shown) && step <= lane.rows.length);
+  const steps = history
+    ? history.entries
+        .map(rejected)
+        .filter(Boolean)
+        .map(([step]) => step + 1)
+    : [];
+  const ahead = steps.filter(
+    (step) => (back ? step < lane.shown : step > lane.shown) && step <= lane.rows.length,
+  );
   if (!ahead.length) return;
   app.playback.seekStep(lane, back ? Math.max(...ahead) : Math.min(...ahead));
 }
 
-// A drafted token of a lane, counted from 1: its round is in the picture, and the inspector says why (explorer/page/tabs/rejections.py).
+// A drafted token of a lane, counted from 1: its round is in the picture, and the inspector says why
+// (explorer/page/tabs/rejections.py).
 page.goToToken = async function ({ lane: number, step, node }) {
-  const { app } = page, lane = app.lanes[number - 1], views = lane.views();
+  const { app } = page,
+    lane = app.lanes[number - 1],
+    views = lane.views();
   await app.goTo(lane);
-  if (!["draft_tree", "draft_round"].includes(lane.view) && views.includes("draft_tree")) lane.showView("draft_tree");
+  if (!["draft_rounds", "one_round"].includes(lane.view) && views.includes("draft_rounds"))
+    lane.showView("draft_rounds");
   app.playback.seekStep(lane, step);
   lane.scene.hold({ node });
   await app.inspector.show(lane, { node });
@@ -46,7 +60,8 @@ const ACTIONS = {
 
 function attach(app, help) {
   document.addEventListener("keydown", (event) => {
-    const target = event.target, name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const target = event.target,
+      name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (target.isContentEditable || target.closest?.("input, textarea, select, dialog")) return;
     if (!help.on.checked) return;
@@ -60,11 +75,13 @@ function attach(app, help) {
   });
 }
 
-// ---- the panel --------------------------------------------------------------------------------------------------------
+// ---- the panel --------------------------------------------------------------------------------------------
 
-// Its text is explorer/export/help_text.py's; only the page knows its address, and the app later how it walls in programs.
+// Its text is explorer/export/help_text.py's; only the page knows its address, and the app later how it walls
+// in programs.
 function buildHelp(app) {
-  const { help, helpButton, keys: on, programs } = app.bar, open = () => help.open || help.showModal();
+  const { help, helpButton, keys: on, programs } = app.bar,
+    open = () => help.open || help.showModal();
   on.checked = page.stored(STORED) !== "off";
   on.addEventListener("change", () => page.stored(STORED, on.checked ? "on" : "off"));
   for (const here of help.querySelectorAll(".here")) here.textContent = location.origin + location.pathname;
@@ -76,20 +93,28 @@ function buildHelp(app) {
   return { on, open };
 }
 
-// ---- what is said -----------------------------------------------------------------------------------------------------
+// ---- what is said -----------------------------------------------------------------------------------------
 
-// The sentences of the steps that are shown, once the picture has come to rest, or now and then while it runs.
+// The sentences of the steps that are shown, once the picture has come to rest, or now and then while it
+// runs.
 function announce(app) {
-  let timer = null, last = 0, before = "";
+  let timer = null,
+    last = 0,
+    before = "";
   const say = () => {
     timer = null;
     last = performance.now();
-    const words = app.lanes.map((lane, i) => [i + 1, lane.steps.sentence()]).filter(([, sentence]) => sentence);
-    const text = words.map(([number, sentence]) => (words.length > 1 ? "Lane " + number + ", " : "") + sentence).join(" ");
+    const words = app.lanes
+      .map((lane, i) => [i + 1, lane.steps.sentence()])
+      .filter(([, sentence]) => sentence);
+    const text = words
+      .map(([number, sentence]) => (words.length > 1 ? "Lane " + number + ", " : "") + sentence)
+      .join(" ");
     if (text !== before && last > QUIET) app.bar.spoken.textContent = before = text;
   };
   app.on("shown", () => {
-    const moving = app.state() === "running" || app.playback.playing, due = last + LONGEST - performance.now();
+    const moving = app.state() === "running" || app.playback.playing,
+      due = last + LONGEST - performance.now();
     if (timer !== null && moving) return; // one is on its way
     clearTimeout(timer);
     timer = setTimeout(say, moving ? Math.max(QUIET, due) : QUIET);

@@ -9,12 +9,16 @@ function chosen(lane, entry) {
 }
 
 page.openMenu = function (lane) {
-  const { menu, dots, app } = lane, open = page.disclose(dots, menu, () => menu.firstChild);
+  const { menu, dots, app } = lane,
+    open = page.disclose(dots, menu, () => menu.firstChild);
   menu.addEventListener("click", async ({ target }) => {
     open(false);
     app.fail((await chosen(lane, target.value)) || "");
   });
   page.rove(menu, "button", (item) => item.focus(), ["ArrowUp", "ArrowDown"]);
   menu.addEventListener("keydown", (event) => event.key === "Tab" && open(false));
-  menu.addEventListener("focusout", ({ relatedTarget }) => menu.contains(relatedTarget) || relatedTarget === dots || open(false, true));
+  menu.addEventListener(
+    "focusout",
+    ({ relatedTarget }) => menu.contains(relatedTarget) || relatedTarget === dots || open(false, true),
+  );
 };

@@ -1,5 +1,6 @@
-// One lane in the page: strategy, parameters, badge, text as chips, view tabs, the view, the cost strip. Feeds the player and
-// says at which step to draw; knows strategies only by their declarations and views only by name.
+// One lane in the page: strategy, parameters, badge, text as chips, view tabs, the view, the cost strip.
+// Feeds the player and says at which step to draw; knows strategies only by their declarations and views only
+// by name.
 const TEXT = "text";
 
 page.LanePane = class {
@@ -7,7 +8,8 @@ page.LanePane = class {
     this.app = app;
     this.setup = { parameters: {}, seed: 0, ...setup };
     this.view = setup.view || this.views()[0];
-    this.drawings = []; // of its tokens and of its view, when the player is there: the page's frame is on screen before it
+    // Of its tokens and of its view, once the player is there: the page's frame is on screen before it.
+    this.drawings = [];
     Object.assign(this, page.made(app.data.frames.lane)); // its parts, see explorer/export/frames.py
     const on = (part, event, act) => part.addEventListener(event, act);
     on(this.picker, "change", () => this.pick(this.picker.value));
@@ -31,14 +33,17 @@ page.LanePane = class {
 
   // Its strategy's views, and those that values of its parameters add, such as a constraint or a memory.
   views() {
-    const added = Object.entries(this.app.data.added_views).flatMap(([name, of]) => of[this.setup.parameters[name]] || []);
+    const added = Object.entries(this.app.data.added_views).flatMap(
+      ([name, of]) => of[this.setup.parameters[name]] || [],
+    );
     return [...new Set([...this.declaration().views, ...added])];
   }
 
-  // All that can be set of it: its strategy's parameters and those of any lane's memory, and of the one that is chosen; not where its
-  // strategy keeps no keys and values.
+  // All that can be set of it: its strategy's parameters and those of any lane's memory, and of the one that
+  // is chosen; not where its strategy keeps no keys and values.
   declared() {
-    const { parameters, writes_with: kind = "causal" } = this.declaration(), memory = this.setup.parameters.memory || "none";
+    const { parameters, writes_with: kind = "causal" } = this.declaration(),
+      memory = this.setup.parameters.memory || "none";
     return [...parameters, ...((kind === "causal" && this.app.data.memory[memory]) || [])];
   }
 
@@ -47,7 +52,7 @@ page.LanePane = class {
     return this.setup.title || this.declaration().title;
   }
 
-  // ---- DOM ------------------------------------------------------------------------------------------------------
+  // ---- DOM ------------------------------------------------------------------------------------------------
 
   makeDrawings() {
     const pick = (mark) => {
@@ -58,11 +63,22 @@ page.LanePane = class {
     };
     const options = { palette: this.app.data.palette, theme: this.app.theme, onPick: pick };
     const node = (mark) => (mark && (mark.to || mark).node) ?? null;
-    const link = (other) => (mark) => other().forEach((drawing) => drawing.highlight && drawing.highlight(node(mark)));
-    const together = () => this.app.lanes.filter((lane) => lane !== this && lane.scene).map((lane) => lane.scene); // they share a window
-    this.scene = new player.Scene(this.sceneElement, { ...options, together, onHover: link(() => [this.chips]) });
+    const link = (other) => (mark) =>
+      other().forEach((drawing) => drawing.highlight && drawing.highlight(node(mark)));
+    const together = () =>
+      // They share a window.
+      this.app.lanes.filter((lane) => lane !== this && lane.scene).map((lane) => lane.scene);
+    this.scene = new player.Scene(this.sceneElement, {
+      ...options,
+      together,
+      onHover: link(() => [this.chips]),
+    });
     this.chips = new player.Chips(this.chipsElement, { ...options, onHover: link(() => [this.scene]) });
-    this.text = new player.Chips(this.textElement, { ...options, oneLine: false, onHover: link(() => [this.chips]) });
+    this.text = new player.Chips(this.textElement, {
+      ...options,
+      oneLine: false,
+      onHover: link(() => [this.chips]),
+    });
     for (const chips of [this.chips, this.text]) chips.colour(this.app.colour);
     this.drawings = [this.chips, this.text, this.scene];
   }
@@ -79,7 +95,8 @@ page.LanePane = class {
 
   // Outlines a node, or several, for whomever. Where every bar is of one token, a band marks it already.
   keep(node, by) {
-    for (const drawing of this.drawings) drawing.keep(drawing === this.scene && this.view === "sampler" ? null : node, by);
+    for (const drawing of this.drawings)
+      drawing.keep(drawing === this.scene && this.view === "sampler" ? null : node, by);
   }
 
   rename(index) {
@@ -90,16 +107,39 @@ page.LanePane = class {
 
   // Strategy picker, parameter line and fields, tabs: all from the declaration.
   describe() {
-    const all = [...this.app.strategies.values()].sort((one, other) => one.title.localeCompare(other.title)), { families, start } = this.app.data;
+    const all = [...this.app.strategies.values()].sort((one, other) => one.title.localeCompare(other.title)),
+      { families, start } = this.app.data;
     const starts = start.map((name) => this.app.strategies.get(name)).filter(Boolean);
-    const groups = [["Start here", starts], ...[...Object.entries(families), ["elsewhere", "From a file"]].map(([family, title]) =>
-      [title, all.filter((s) => s.family === family && !starts.includes(s))])];
-    this.picker.replaceChildren(h("option", { value: "" }, "Search all …"), ...groups.filter(([, members]) => members.length).map(([title, members]) =>
-      h("optgroup", { label: title }, ...members.map((s) => {
-        const lacking = s.needs.find((role) => !this.app.choice[role]);
-        return h("option", { value: s.name, title: lacking ? "Needs a " + lacking + " model: choose one under Models" : s.summary,
-          disabled: Boolean(lacking) }, s.name === this.setup.strategy ? this.title() : s.title);
-      }))));
+    const groups = [
+      ["Start here", starts],
+      ...[...Object.entries(families), ["elsewhere", "From a file"]].map(([family, title]) => [
+        title,
+        all.filter((s) => s.family === family && !starts.includes(s)),
+      ]),
+    ];
+    this.picker.replaceChildren(
+      h("option", { value: "" }, "Search all …"),
+      ...groups
+        .filter(([, members]) => members.length)
+        .map(([title, members]) =>
+          h(
+            "optgroup",
+            { label: title },
+            ...members.map((s) => {
+              const lacking = s.needs.find((role) => !this.app.choice[role]);
+              return h(
+                "option",
+                {
+                  value: s.name,
+                  title: lacking ? "Needs a " + lacking + " model: choose one under Models" : s.summary,
+                  disabled: Boolean(lacking),
+                },
+                s.name === this.setup.strategy ? this.title() : s.title,
+              );
+            }),
+          ),
+        ),
+    );
     this.picker.value = this.setup.strategy;
     this.picker.title = this.declaration().summary || "";
     this.drawLine();
@@ -108,25 +148,37 @@ page.LanePane = class {
   }
 
   drawLine() {
-    const declared = this.declared(), given = this.setup.parameters;
+    const declared = this.declared(),
+      given = this.setup.parameters;
     const notable = declared.filter((p) => p.name in given && String(given[p.name]) !== String(p.default));
     const shown = notable.length ? notable : declared.slice(0, 2);
     const lines = (value) => String(value).trim().split(/\n+/).length;
-    const short = (value) => (lines(value) > 1 ? "of " + lines(value) + " lines" : value === "" ? "none" : value.length > 40 ? value.slice(0, 36) + " …" : value);
+    const short = (value) =>
+      lines(value) > 1
+        ? "of " + lines(value) + " lines"
+        : value === ""
+          ? "none"
+          : value.length > 40
+            ? value.slice(0, 36) + " …"
+            : value;
     const words = shown.map((p) => p.name + " " + short(p.name in given ? given[p.name] : p.default));
     if (this.setup.seed !== 0) words.push("seed " + this.setup.seed);
     const begin = this.setup.begin;
-    if (begin) words.push("⚑ begins with " + begin.tokens.length + (begin.tokens.length > 1 ? " tokens" : " token"));
+    if (begin)
+      words.push("⚑ begins with " + begin.tokens.length + (begin.tokens.length > 1 ? " tokens" : " token"));
     this.line.textContent = words.join(" · ");
     this.line.title = this.line.textContent;
   }
 
-  // The fields that Python made (explorer/export/fields.py), with this lane's values; gives the first. Parameters that few people need are
-  // behind the heading of their group, which is open where one of them was changed.
+  // The fields that Python made (explorer/export/fields.py), with this lane's values; gives the first.
+  // Parameters that few people need are behind the heading of their group, which is open where one of them
+  // was changed.
   fillPanel() {
-    const { parameters: given, seed, begin } = this.setup, homes = page.made(this.app.data.frames.groups);
+    const { parameters: given, seed, begin } = this.setup,
+      homes = page.made(this.app.data.frames.groups);
     for (const { name, default: usual, group = "own", field } of this.declared()) {
-      const { control } = page.made(this.app.data.fields[field]), value = name in given ? given[name] : usual;
+      const { control } = page.made(this.app.data.fields[field]),
+        value = name in given ? given[name] : usual;
       if (control.type === "checkbox") control.checked = value === true;
       else control.value = value;
       homes[group].append(control.parentNode);
@@ -143,9 +195,11 @@ page.LanePane = class {
 
   // A field has another value; that of the declaration is not kept.
   change({ name, type, checked, value }) {
-    const { parameters } = this.setup, given = type === "checkbox" ? checked : type === "number" && value !== "" ? Number(value) : value;
+    const { parameters } = this.setup,
+      given = type === "checkbox" ? checked : type === "number" && value !== "" ? Number(value) : value;
     if (name === "seed") this.setup.seed = given;
-    else if (String(given) === String(this.declared().find((p) => p.name === name).default)) delete parameters[name];
+    else if (String(given) === String(this.declared().find((p) => p.name === name).default))
+      delete parameters[name];
     else parameters[name] = given;
     if (name === "memory") {
       this.describe(); // other fields, and a view more or less
@@ -154,7 +208,8 @@ page.LanePane = class {
     this.app.edited();
   }
 
-  // A run of these settings has begun: it is ours, whoever the lane was opened from, and draws where the parameters stand.
+  // A run of these settings has begun: it is ours, whoever the lane was opened from, and draws where the
+  // parameters stand.
   begins() {
     this.openParameters(false, true);
     if (!this.setup.title) return;
@@ -164,7 +219,10 @@ page.LanePane = class {
 
   // The sliders at the newest token of the text.
   askWhatIf() {
-    const mark = this.chips.marksAt().filter((one) => one.state !== "prompt" && one.node !== undefined).pop();
+    const mark = this.chips
+      .marksAt()
+      .filter((one) => one.state !== "prompt" && one.node !== undefined)
+      .pop();
     if (!mark) return this.app.fail("Nothing has been decoded yet: press Run.");
     this.openParameters(false);
     this.app.inspector.knobs.fold.open = true;
@@ -201,12 +259,27 @@ page.LanePane = class {
     if (!views.includes(this.view)) this.view = views[0];
     this.sceneElement.hidden = this.view === TEXT;
     this.textElement.hidden = this.view !== TEXT;
-    const title = (name) => this.app.data.views[name] || name, focused = this.tabs.contains(document.activeElement);
-    this.tabs.replaceChildren(...views.map((name) => h("button", { type: "button", role: "tab", "aria-selected": String(name === this.view),
-      tabindex: name === this.view ? "0" : "-1", onclick: (event) => {
-        this.showView(name);
-        if (event.detail) document.activeElement.blur(); // after a click ← and → are steps; who came with keys walks the tabs
-      } }, title(name))));
+    const title = (name) => this.app.data.views[name] || name,
+      focused = this.tabs.contains(document.activeElement);
+    this.tabs.replaceChildren(
+      ...views.map((name) =>
+        h(
+          "button",
+          {
+            type: "button",
+            role: "tab",
+            "aria-selected": String(name === this.view),
+            tabindex: name === this.view ? "0" : "-1",
+            onclick: (event) => {
+              this.showView(name);
+              // After a click ← and → are steps; who came with keys walks the tabs.
+              if (event.detail) document.activeElement.blur();
+            },
+          },
+          title(name),
+        ),
+      ),
+    );
     this.tabs.nextElementSibling.setAttribute("aria-label", title(this.view));
     if (focused) this.tabs.querySelector("[aria-selected=true]").focus();
   }
@@ -238,14 +311,15 @@ page.LanePane = class {
     return this.view === TEXT ? this.text : this.scene;
   }
 
-  // ---- data -----------------------------------------------------------------------------------------------------
+  // ---- data -----------------------------------------------------------------------------------------------
 
   // Forgets what was decoded; `runIndex` is this lane's number in the new run, null if it is in none.
   empty(runIndex) {
     this.runIndex = runIndex ?? null;
     if (this.wanted) this.view = this.wanted; // another strategy opens with its own first view
     this.wanted = null;
-    this.trace = runIndex === undefined || runIndex === null ? null : { views: this.views(), key: this.key() };
+    this.trace =
+      runIndex === undefined || runIndex === null ? null : { views: this.views(), key: this.key() };
     this.rows = [];
     this.ops = []; // what the drawing of the view has been fed, step by step
     this.head = this.before = null;
@@ -266,7 +340,9 @@ page.LanePane = class {
 
   // Whether what is drawn was decoded with other settings than those that are chosen now.
   stale() {
-    return this.trace !== null && (this.trace.key !== this.key() || this.app.outdated() || this.app.retyped());
+    return (
+      this.trace !== null && (this.trace.key !== this.key() || this.app.outdated() || this.app.retyped())
+    );
   }
 
   cursor() {
@@ -290,7 +366,14 @@ page.LanePane = class {
     const rows = answer.rows.slice(this.rows.length - answer.rows_from);
     this.chips.feed(rows.map((row, i) => ({ step: this.rows.length + i, ops: row.chips })));
     this.dirty = this.dirty || rows.length > 0;
-    for (const row of rows) this.rows.push({ cost: row.cost, t: row.t, target_tokens: row.target_tokens, seconds: row.seconds, wall: row.wall });
+    for (const row of rows)
+      this.rows.push({
+        cost: row.cost,
+        t: row.t,
+        target_tokens: row.target_tokens,
+        seconds: row.seconds,
+        wall: row.wall,
+      });
     this.answerState = answer;
   }
 
@@ -307,8 +390,10 @@ page.LanePane = class {
     this.dirty = false;
     const { badge, ended, problem } = this.answerState;
     Object.assign(this.badge, { hidden: !badge, title: badge?.title || "" });
-    page.write(this.badge, badge ? badge.text + (this.setup.begin ? " after ⚑" : "") : ""); // what stands before was given and promises nothing
-    page.write(this.ended, (this.rows.length && (problem || (count === this.rows.length && ended))) || ""); // else the hint says it
+    // What stands before was given and promises nothing.
+    page.write(this.badge, badge ? badge.text + (this.setup.begin ? " after ⚑" : "") : "");
+    // Else the hint says it.
+    page.write(this.ended, (this.rows.length && (problem || (count === this.rows.length && ended))) || "");
     this.ended.title = this.ended.textContent;
     this.ended.classList.toggle("wrong", Boolean(problem));
     this.drawHint();
@@ -316,16 +401,23 @@ page.LanePane = class {
   }
 
   drawCosts(row) {
-    const entries = row ? row.cost : [], lengths = JSON.stringify(entries.map(([name, label]) => [name, label.length]));
-    if (lengths !== this.costLengths) { // a number of another length moves those after it
+    const entries = row ? row.cost : [],
+      lengths = JSON.stringify(entries.map(([name, label]) => [name, label.length]));
+    if (lengths !== this.costLengths) {
+      // a number of another length moves those after it
       this.costLengths = lengths;
-      this.costs.replaceChildren(...entries.map(([name]) => h("div", { title: this.app.data.costs[name] || "" }, h("dd"), h("dt", {}, name))));
+      this.costs.replaceChildren(
+        ...entries.map(([name]) =>
+          h("div", { title: this.app.data.costs[name] || "" }, h("dd"), h("dt", {}, name)),
+        ),
+      );
     }
     entries.forEach(([, label], i) => page.write(this.costs.children[i].firstChild, label));
   }
 
   drawHint() {
-    const nothing = this.rows.length === 0, stale = this.stale();
+    const nothing = this.rows.length === 0,
+      stale = this.stale();
     this.element.classList.toggle("stale", stale);
     this.element.classList.toggle("empty", nothing);
     this.hint.hidden = !(nothing || stale);
@@ -334,11 +426,18 @@ page.LanePane = class {
 
   // Why there is no picture of the settings.
   missing(stale) {
-    const { app } = this, { problem, ended } = this.answerState, role = this.declaration().needs.find((one) => !app.choice[one]);
+    const { app } = this,
+      { problem, ended } = this.answerState,
+      role = this.declaration().needs.find((one) => !app.choice[one]);
     if (role) return "This strategy needs a " + role + " model: choose one under Models";
     if (app.refusal(this)) return app.refusal(this);
-    if (stale) return app.outdated() ? "Decoded with the previous models: press Run" : "Settings changed: press Run to decode with them";
-    return this.runIndex === null ? "Press Run to decode with this strategy" : problem || ended || "Waiting for the first step …";
+    if (stale)
+      return app.outdated()
+        ? "Decoded with the previous models: press Run"
+        : "Settings changed: press Run to decode with them";
+    return this.runIndex === null
+      ? "Press Run to decode with this strategy"
+      : problem || ended || "Waiting for the first step …";
   }
 
   theme(name) {

@@ -1,23 +1,26 @@
-// Offers the last run of this browser when the page is opened again, after it was closed, killed or restarted with its computer: by
-// its id where the app still has it, else from the file that the browser kept. Nothing is taken up unasked, and a run that another
-// tab shows is not offered at all. What is stored: an id, the page's own secret, and the trace of that one run.
+// Offers the last run of this browser when the page is opened again, after it was closed, killed or restarted
+// with its computer: by its id where the app still has it, else from the file that the browser kept. Nothing
+// is taken up unasked, and a run that another tab shows is not offered at all. What is stored: an id, the
+// page's own secret, and the trace of that one run.
 const BASE = "explorer-kept";
 const HERE = 400; // ms in which another tab says that it shows the run
 
-// ---- what the browser keeps; a private window may refuse, and keeps nothing -----------------------------------------
+// ---- what the browser keeps; a private window may refuse, and keeps nothing -------------------------------
 
 // What a request of IndexedDB brings.
-const result = (request) => new Promise((resolve, reject) => {
-  request.onsuccess = () => resolve(request.result);
-  request.onerror = request.onblocked = reject;
-});
+const result = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = request.onblocked = reject;
+  });
 
 // One question to the store: `act(store)` gives a request; answers its result, null if that fails.
 async function stored(mode, act) {
   try {
     const opening = indexedDB.open(BASE, 1);
     opening.onupgradeneeded = () => opening.result.createObjectStore("runs");
-    const base = await result(opening), asked = act(base.transaction("runs", mode).objectStore("runs"));
+    const base = await result(opening),
+      asked = act(base.transaction("runs", mode).objectStore("runs"));
     base.close(); // as soon as it has answered
     return await result(asked);
   } catch {
@@ -25,7 +28,8 @@ async function stored(mode, act) {
   }
 }
 
-const begins = (prompt) => "“" + (prompt.length > 40 ? prompt.slice(0, 39).trim() + "…" : prompt.trim()).replace(/\s+/g, " ") + "”";
+const begins = (prompt) =>
+  "“" + (prompt.length > 40 ? prompt.slice(0, 39).trim() + "…" : prompt.trim()).replace(/\s+/g, " ") + "”";
 
 class LastRun {
   constructor(app) {
@@ -33,7 +37,9 @@ class LastRun {
     try {
       this.tabs = new BroadcastChannel(BASE);
       this.tabs.onmessage = ({ data }) => this.hear(data);
-    } catch { /* without it two tabs may show one run, which harms neither */ }
+    } catch {
+      /* without it two tabs may show one run, which harms neither */
+    }
     app.on("run", (run) => this.began(run));
     app.on("kept", ({ run, fileName, bytes }) => this.keep({ run: run.id, name: fileName, file: bytes }));
     this.offer();
@@ -52,11 +58,12 @@ class LastRun {
 
   // What there is of the run, its file too as soon as it is here, in the place of what was kept before.
   keep(last) {
-    const { prompt } = JSON.parse(this.app.runKey), { session } = this.app;
+    const { prompt } = JSON.parse(this.app.runKey),
+      { session } = this.app;
     stored("readwrite", (runs) => runs.put({ ...last, prompt, session }, "last"));
   }
 
-  // ---- other tabs -------------------------------------------------------------------------------------------------
+  // ---- other tabs -----------------------------------------------------------------------------------------
 
   hear({ ask, have }) {
     const { run } = this.app;
@@ -66,20 +73,28 @@ class LastRun {
     page.notice(this.app, "before", null);
   }
 
-  // ---- the offer --------------------------------------------------------------------------------------------------
+  // ---- the offer ------------------------------------------------------------------------------------------
 
   async offer() {
-    const { run, session, name, prompt, file } = (await stored("readonly", (runs) => runs.get("last"))) || {}, { app } = this;
+    const { run, session, name, prompt, file } = (await stored("readonly", (runs) => runs.get("last"))) || {},
+      { app } = this;
     if (!run) return;
     this.offered = run;
     this.tabs?.postMessage({ ask: run });
-    const [answer] = await Promise.all([page.patient("explorer_again", { run, session }), page.connection.nap(HERE)]);
+    const [answer] = await Promise.all([
+      page.patient("explorer_again", { run, session }),
+      page.connection.nap(HERE),
+    ]);
     if (!this.offered || this.own(app.run)) return;
     if (answer.error && !file) return this.forget();
-    const text = answer.error ? "The app no longer has your last run, " + begins(prompt) + ", but this browser kept it."
+    const text = answer.error
+      ? "The app no longer has your last run, " + begins(prompt) + ", but this browser kept it."
       : "Your last run, " + begins(prompt) + ", is still here.";
-    const offers = answer.error ? [["Open", "Show it again", () => app.traces.open(new File([file], name), "Opened again.")],
-      ["Save", "Save it as a file (.json.gz) that Traces opens again", () => page.download(name, file)]]
+    const offers = answer.error
+      ? [
+          ["Open", "Show it again", () => app.traces.open(new File([file], name), "Opened again.")],
+          ["Save", "Save it as a file (.json.gz) that Traces opens again", () => page.download(name, file)],
+        ]
       : [["Continue", "Show it, and continue it if it has not ended", () => this.goOn(answer, session)]];
     offers.push(["Forget", "Nothing of it stays in this browser", () => this.forget()]);
     page.notice(app, "before", { text, offers });
@@ -92,7 +107,8 @@ class LastRun {
   }
 
   goOn(answer, session) {
-    const { app } = this, run = new page.Run(app, answer.run, answer.state);
+    const { app } = this,
+      run = new page.Run(app, answer.run, answer.state);
     app.session = session; // the run answers to no other
     app.traces.put(answer);
     app.show(run, answer.setup.lanes.length);

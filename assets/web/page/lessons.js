@@ -1,7 +1,8 @@
-// The guide beside the lanes that leads through a lesson (explorer/page/tabs/lessons.py lists them): it puts the lesson's setup in
-// place, runs it, and stops where something happened in that very run. What it says of a run comes from the server, which reads the
-// traces; a page that was saved during a lesson brings it along.
-const READY = "All lanes are done. Start when you are ready.", WAIT = "Decoding … the lesson continues when all lanes are done.";
+// The guide beside the lanes that leads through a lesson (explorer/page/tabs/lessons.py lists them): it puts
+// the lesson's setup in place, runs it, and stops where something happened in that very run. What it says of
+// a run comes from the server, which reads the traces; a page that was saved during a lesson brings it along.
+const READY = "All lanes are done. Start when you are ready.",
+  WAIT = "Decoding … the lesson continues when all lanes are done.";
 
 class Guide {
   constructor(app) {
@@ -11,12 +12,18 @@ class Guide {
     const on = (button, act) => button?.addEventListener("click", act);
     on(this.back, () => this.go(this.index - 1));
     on(this.next, () => (this.index < this.lesson.stops.length ? this.go(this.index + 1) : this.following()));
-    on(this.fold, () => this.fold.setAttribute("aria-expanded", String(!this.root.classList.toggle("folded"))));
+    on(this.fold, () =>
+      this.fold.setAttribute("aria-expanded", String(!this.root.classList.toggle("folded"))),
+    );
     on(this.close, () => this.leave());
     on(this.restart, () => this.start(this.lesson.name));
     on(this.body, ({ target }) => this.press(target.closest("button")));
     const touched = (event) => app.lanes.findIndex((lane) => lane.element.contains(event.target));
-    app.main.addEventListener("click", (event) => this.lesson && touched(event) >= 0 && app.front(touched(event)), true);
+    app.main.addEventListener(
+      "click",
+      (event) => this.lesson && touched(event) >= 0 && app.front(touched(event)),
+      true,
+    );
     app.on("run", () => this.message && this.listen());
     app.on("data", () => {
       this.spread();
@@ -25,19 +32,21 @@ class Guide {
     app.on("state", () => this.listen());
   }
 
-  // ---- from beginning to end ------------------------------------------------------------------------------------
+  // ---- from beginning to end ------------------------------------------------------------------------------
 
   // Decodes the lesson called `name`, as soon as the strategies of its lanes are known.
   async start(name) {
     this.list = this.list || (await page.patient("explorer_lessons", {})).lessons;
     const lesson = this.list.find((one) => one.name === name);
-    while (lesson.setup.lanes.some((lane) => !this.app.strategies.has(lane.strategy))) await page.connection.nap(100);
+    while (lesson.setup.lanes.some((lane) => !this.app.strategies.has(lane.strategy)))
+      await page.connection.nap(100);
     this.app.applySetup(JSON.parse(JSON.stringify(lesson.setup)));
     this.open(lesson, null);
     this.app.press("run");
   }
 
-  // Shows the guide before its first stop; `message`: what is said of the run on screen, null where that comes later.
+  // Shows the guide before its first stop; `message`: what is said of the run on screen, null where that
+  // comes later.
   open(lesson, message) {
     Object.assign(this, { lesson, message, asked: message && this.app.run.id, cards: [], index: -1 });
     this.app.main.before(this.root);
@@ -63,7 +72,7 @@ class Guide {
     this.start(this.list[(this.list.indexOf(this.lesson) + 1) % this.list.length].name);
   }
 
-  // ---- the run --------------------------------------------------------------------------------------------------
+  // ---- the run --------------------------------------------------------------------------------------------
 
   // Once the run on screen is over, asks what the lesson says of it. Another run, another telling.
   async listen() {
@@ -76,19 +85,21 @@ class Guide {
     if (!this.message && this.index < 0 && this.app.bar.alert.textContent) this.draw();
     if (run.stored || !run.over || this.asked === run.id || this.app.state() === "starting") return;
     this.asked = run.id;
-    const lesson = this.lesson, message = await page.patient("explorer_lesson", { run: run.id, lesson: lesson.name });
+    const lesson = this.lesson,
+      message = await page.patient("explorer_lesson", { run: run.id, lesson: lesson.name });
     if (this.lesson !== lesson || this.asked !== run.id) return;
     Object.assign(this, { message, cards: [] });
     if (this.index < 0 || message.error) this.draw();
     else this.go(this.index);
   }
 
-  // ---- stops ----------------------------------------------------------------------------------------------------
+  // ---- stops ----------------------------------------------------------------------------------------------
 
   go(index) {
     this.index = Math.max(-1, Math.min(index, this.lesson.stops.length));
     this.draw();
-    const stop = this.lesson.stops[this.index], filled = stop && this.ready() && this.message.stops[this.index];
+    const stop = this.lesson.stops[this.index],
+      filled = stop && this.ready() && this.message.stops[this.index];
     if (!filled) return this.outline({});
     this.app.playback.setUnit((stop.look.find((look) => look.unit) || { unit: "step" }).unit);
     for (const { lane, view } of stop.look) {
@@ -99,9 +110,13 @@ class Guide {
     if (filled.step !== null) this.app.playback.seekStep(this.app.lanes[filled.lane - 1], filled.step + 1);
     for (const { scene } of this.app.lanes) if (!scene.hand.follow) scene.follow();
     this.outline(filled.nodes);
-    this.whole = stop.look.filter((look) => look.whole).map((look) => this.app.lanes[look.lane - 1]).filter(Boolean);
+    this.whole = stop.look
+      .filter((look) => look.whole)
+      .map((look) => this.app.lanes[look.lane - 1])
+      .filter(Boolean);
     this.spread();
-    if (matchMedia("(max-width: 760px)").matches) this.app.lanes[this.app.phoneLane].element.scrollIntoView({ block: "start" });
+    if (matchMedia("(max-width: 760px)").matches)
+      this.app.lanes[this.app.phoneLane].element.scrollIntoView({ block: "start" });
   }
 
   // The lanes of which a stop shows the whole run, as soon as their pictures are there.
@@ -114,15 +129,19 @@ class Guide {
   outline(nodes) {
     this.app.lanes.forEach((lane, index) => {
       const own = nodes[index + 1] || [];
-      lane.keep(own.length > 1 ? own : own[0] ?? null);
+      lane.keep(own.length > 1 ? own : (own[0] ?? null));
     });
   }
 
-  // ---- what it says ---------------------------------------------------------------------------------------------
+  // ---- what it says ---------------------------------------------------------------------------------------
 
   draw() {
-    const { stops, title, pages } = this.lesson, begun = this.index >= 0, over = this.index === stops.length, ready = this.ready();
-    const problem = this.message?.error || this.app.bar.alert.textContent, { where, next, card } = pages[this.index + 1];
+    const { stops, title, pages } = this.lesson,
+      begun = this.index >= 0,
+      over = this.index === stops.length,
+      ready = this.ready();
+    const problem = this.message?.error || this.app.bar.alert.textContent,
+      { where, next, card } = pages[this.index + 1];
     this.title.textContent = title;
     this.where.textContent = where;
     Object.assign(this.bar, { max: stops.length, value: this.index + 1 });
@@ -135,7 +154,8 @@ class Guide {
     const filled = ready && this.message.stops[this.index]; // its card stays as it was left
     this.card.replaceChildren((this.cards[this.index] ??= page.made(filled ? filled.card : card).stop));
     this.body.scrollTop = 0;
-    const { questions = "", answers = "" } = ready ? this.message : {}; // for paper, see explorer/lessons/handout.py
+    // For paper, see explorer/lessons/handout.py.
+    const { questions = "", answers = "" } = ready ? this.message : {};
     this.paper.innerHTML = questions;
     this.solutions.innerHTML = answers;
   }
@@ -152,10 +172,14 @@ class Guide {
       this.app.front(lane - 1);
       this.app.inspector.show(this.app.lanes[lane - 1], { node: Number(inspect) });
     } else if (answer) {
-      const hidden = this.card.querySelector("template"), of = button.parentNode;
+      const hidden = this.card.querySelector("template"),
+        of = button.parentNode;
       hidden?.replaceWith(hidden.content);
-      of.querySelectorAll("[data-answer]").forEach((one) => one.setAttribute("aria-pressed", String(one === button)));
-      const told = this.card.querySelector(".answer"), verdict = told.querySelector("b");
+      of.querySelectorAll("[data-answer]").forEach((one) =>
+        one.setAttribute("aria-pressed", String(one === button)),
+      );
+      const told = this.card.querySelector(".answer"),
+        verdict = told.querySelector("b");
       if (verdict) verdict.textContent = button.dataset.verdict;
       (verdict ? button : this.card.querySelector(".inspect") || this.next).focus({ preventScroll: true });
       told.scrollIntoView({ block: "nearest" });

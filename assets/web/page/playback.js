@@ -1,8 +1,12 @@
-// Where the slider stands, what it counts, and playback: all only the browser's, nothing is decoded again. Tells every lane
-// how many of its steps to show; knows nothing of how they are drawn.
+// Where the slider stands, what it counts, and playback: all only the browser's, nothing is decoded again.
+// Tells every lane how many of its steps to show; knows nothing of how they are drawn.
 const RATES = { 1: 2, 4: 8 }; // steps per second in playback
-const KEYS = { step: (row, index) => index + 1, forwards: (row) => row.t, target_tokens: (row) => row.target_tokens,
-  seconds: (row) => row.seconds };
+const KEYS = {
+  step: (row, index) => index + 1,
+  forwards: (row) => row.t,
+  target_tokens: (row) => row.target_tokens,
+  seconds: (row) => row.seconds,
+};
 const WORDS = { step: "step ", forwards: "forward ", target_tokens: "token " };
 const short = (number) => String(Number(number.toFixed(1))); // a part of the layers is a part of a forward
 
@@ -30,7 +34,8 @@ page.Playback = class {
   setUnit(unit) {
     if (unit === this.unit) return;
     this.app.bar.unit.querySelector(`[value=${unit}]`).checked = true;
-    const end = this.following || this.position === this.ticks.length, share = this.position / (this.ticks.length || 1);
+    const end = this.following || this.position === this.ticks.length,
+      share = this.position / (this.ticks.length || 1);
     this.unit = unit;
     this.count();
     this.seek(end ? this.ticks.length : Math.round(share * this.ticks.length), !end);
@@ -39,7 +44,8 @@ page.Playback = class {
   // Finds the slider's values again, in the chosen unit.
   count() {
     const values = new Set();
-    for (const lane of this.app.lanes) lane.rows.forEach((row, index) => values.add(KEYS[this.unit](row, index)));
+    for (const lane of this.app.lanes)
+      lane.rows.forEach((row, index) => values.add(KEYS[this.unit](row, index)));
     this.ticks = [...values].sort((a, b) => a - b);
     this.app.bar.slider.max = String(this.ticks.length);
   }
@@ -67,14 +73,18 @@ page.Playback = class {
 
   // To where a lane has done this many of its steps.
   seekStep(lane, step) {
-    const at = Math.min(step, lane.rows.length), value = at && this.valueOf(lane, at);
+    const at = Math.min(step, lane.rows.length),
+      value = at && this.valueOf(lane, at);
     this.seek(this.ticks.findIndex((tick) => tick >= value) + 1 || this.ticks.length, true);
   }
 
   drawPosition(value) {
-    const last = this.ticks[this.ticks.length - 1] || 0, slider = this.app.bar.slider;
-    const words = this.unit === "seconds" ? Math.max(value, 0).toFixed(2) + " s of " + last.toFixed(2) + " s"
-      : WORDS[this.unit] + short(Math.max(value, 0)) + " of " + short(last);
+    const last = this.ticks[this.ticks.length - 1] || 0,
+      slider = this.app.bar.slider;
+    const words =
+      this.unit === "seconds"
+        ? Math.max(value, 0).toFixed(2) + " s of " + last.toFixed(2) + " s"
+        : WORDS[this.unit] + short(Math.max(value, 0)) + " of " + short(last);
     this.app.bar.where.textContent = words;
     slider.value = String(this.position);
     slider.setAttribute("aria-valuetext", words);
@@ -89,20 +99,23 @@ page.Playback = class {
     } else if (!this.playing) this.togglePlay();
   }
 
-  // ---- playback: only the browser's, nothing is decoded again ---------------------------------------------------
+  // ---- playback: only the browser's, nothing is decoded again ---------------------------------------------
 
   togglePlay() {
     if (this.playing) return this.stopPlaying();
     if (this.position >= this.ticks.length && this.app.run && this.app.run.over) this.position = 0;
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.seek(this.position + 1, true); // a step at a time
+    // A step at a time.
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.seek(this.position + 1, true);
     const steps = Math.max(1, ...this.app.lanes.map((lane) => lane.rows.length));
-    let before = performance.now(), at = this.position;
+    let before = performance.now(),
+      at = this.position;
     const tick = (now) => {
       const rate = (RATES[this.speed] || 8) * (this.unit === "step" ? 1 : this.ticks.length / steps);
       at = Math.min(at + ((now - before) / 1000) * rate, this.ticks.length);
       before = now;
       if (Math.floor(at) !== this.position) this.seek(Math.floor(at), false);
-      if (this.position >= this.ticks.length && (!this.app.run || this.app.run.over)) return this.stopPlaying();
+      if (this.position >= this.ticks.length && (!this.app.run || this.app.run.over))
+        return this.stopPlaying();
       this.playing = requestAnimationFrame(tick);
     };
     this.playing = requestAnimationFrame(tick);

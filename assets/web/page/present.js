@@ -1,5 +1,5 @@
-// One lane alone on the whole screen, in type that a room can read. The keys are those of the page, and those of a clicker. And all
-// lanes on paper.
+// One lane alone on the whole screen, in type that a room can read. The keys are those of the page, and those
+// of a clicker. And all lanes on paper.
 const PAPER = "on-paper"; // pictures are as wide as a sheet, see lane.css: printing does not draw them again
 const CLICKER = { PageDown: 1, PageUp: -1 };
 
@@ -8,7 +8,14 @@ async function showCode(lane) {
   const there = lane.element.querySelector(".qr");
   if (there) return there.remove();
   const { svg } = await page.call("explorer_qr", { link: await page.linkOf(lane.app.setup()) });
-  if (svg) lane.element.append(h("img", { class: "qr", alt: "QR code: opens and runs this set-up", src: "data:image/svg+xml," + encodeURIComponent(svg) }));
+  if (svg)
+    lane.element.append(
+      h("img", {
+        class: "qr",
+        alt: "QR code: opens and runs this set-up",
+        src: "data:image/svg+xml," + encodeURIComponent(svg),
+      }),
+    );
 }
 
 // Shows the lane; a sentence if this browser does not let it.
@@ -23,11 +30,19 @@ page.present = async function (lane) {
 };
 
 page.addPart((app) => {
-  for (const name of ["beforeprint", "afterprint"]) window.addEventListener(name, () => {
-    app.root.classList.toggle(PAPER, name === "beforeprint");
-    for (const { scene } of app.lanes) if (scene) (scene.measure(), scene.draw()); // before its observer hears of the new width
-  });
-  document.addEventListener("fullscreenchange", () => document.fullscreenElement || app.root.querySelector(".qr")?.remove());
+  for (const name of ["beforeprint", "afterprint"])
+    window.addEventListener(name, () => {
+      app.root.classList.toggle(PAPER, name === "beforeprint");
+      // Before the scene's observer hears of the new width.
+      for (const { scene } of app.lanes) {
+        scene?.measure();
+        scene?.draw();
+      }
+    });
+  document.addEventListener(
+    "fullscreenchange",
+    () => document.fullscreenElement || app.root.querySelector(".qr")?.remove(),
+  );
   document.addEventListener("keydown", (event) => {
     const lane = app.lanes.find((one) => one.element === document.fullscreenElement);
     if (lane && event.key.toLowerCase() === "q") showCode(lane);

@@ -1,9 +1,12 @@
-// What the page says when the app cannot be reached or no longer has the run, and what it offers then: to save what is kept
-// (keep.js) and to open that again.
+// What the page says when the app cannot be reached or no longer has the run, and what it offers then: to
+// save what is kept (keep.js) and to open that again.
 const LATER = 15000; // ms without the app after which saving is offered
-const DEAF = { refused: "The app was started again with another address: open the address that it printed.",
-  renewed: "The app was started again as another version: reload this page." };
-const AGAIN = "The app was started again and no longer has this run.", DROPPED = "The app has dropped this run to make room.";
+const DEAF = {
+  refused: "The app was started again with another address: open the address that it printed.",
+  renewed: "The app was started again as another version: reload this page.",
+};
+const AGAIN = "The app was started again and no longer has this run.",
+  DROPPED = "The app has dropped this run to make room.";
 
 class Rescue {
   constructor(app) {
@@ -26,14 +29,16 @@ class Rescue {
   // How much of the run can be saved: what came last before the app was gone may be missing.
   keeps() {
     const steps = Math.min(...this.kept.steps.filter(Boolean));
-    return this.kept.missing() ? ["What you see stays; its first " + steps + " steps are kept on this page", "them"]
+    return this.kept.missing()
+      ? ["What you see stays; its first " + steps + " steps are kept on this page", "them"]
       : ["What you see is kept on this page", "it"];
   }
 
-  // ---- the app cannot be reached --------------------------------------------------------------------------------
+  // ---- the app cannot be reached --------------------------------------------------------------------------
 
   reach() {
-    const { app } = this, { state } = page.connection;
+    const { app } = this,
+      { state } = page.connection;
     clearTimeout(this.timer);
     if (state === "there") {
       this.since = null;
@@ -42,8 +47,10 @@ class Rescue {
     }
     const since = (this.since = this.since || Date.now());
     this.timer = setTimeout(() => this.reach(), LATER);
-    const wish = app.run && app.run.wish, pressed = wish ? " " + wish[0].toUpperCase() + wish.slice(1) + " takes effect when it is back." : "";
-    const long = Date.now() - since >= LATER || state !== "away", keeps = long && this.kept ? " " + this.keeps()[0] + "." : "";
+    const wish = app.run && app.run.wish,
+      pressed = wish ? " " + wish[0].toUpperCase() + wish.slice(1) + " takes effect when it is back." : "";
+    const long = Date.now() - since >= LATER || state !== "away",
+      keeps = long && this.kept ? " " + this.keeps()[0] + "." : "";
     const text = DEAF[state] ? DEAF[state] + keeps : "No connection; trying again …" + (pressed || keeps);
     page.notice(app, "connection", { text, offers: long && this.kept ? [this.saving()] : [] });
   }
@@ -58,20 +65,34 @@ class Rescue {
     app.emit("models");
   }
 
-  // ---- the app no longer has the run ----------------------------------------------------------------------------
+  // ---- the app no longer has the run ----------------------------------------------------------------------
 
   lost(run) {
-    const { kept } = this, why = run.started !== page.connection.started ? AGAIN : run.lost === this.app.data.gone ? DROPPED : run.lost;
+    const { kept } = this,
+      why =
+        run.started !== page.connection.started
+          ? AGAIN
+          : run.lost === this.app.data.gone
+            ? DROPPED
+            : run.lost;
     if (!kept) return page.notice(this.app, "run", { text: why + " What you see stays on this page." });
-    const [what, it] = this.keeps(), reopen = async () => this.app.traces.open(new File([await kept.file()], kept.name()), "Opened again.");
-    const offers = [this.saving(), ["Reopen", "Hand it back to the app, so that views, comparison and branches work again", reopen]];
+    const [what, it] = this.keeps(),
+      reopen = async () => this.app.traces.open(new File([await kept.file()], kept.name()), "Opened again.");
+    const offers = [
+      this.saving(),
+      ["Reopen", "Hand it back to the app, so that views, comparison and branches work again", reopen],
+    ];
     page.notice(this.app, "run", { text: `${why} ${what}: save ${it}, or open ${it} again.`, offers });
   }
 
-  // ---- what is offered ------------------------------------------------------------------------------------------
+  // ---- what is offered ------------------------------------------------------------------------------------
 
   saving() {
-    return ["Save", "Save what this page has of the run as a file (.json.gz) that Traces opens again", () => this.save()];
+    return [
+      "Save",
+      "Save what this page has of the run as a file (.json.gz) that Traces opens again",
+      () => this.save(),
+    ];
   }
 
   async save(index) {

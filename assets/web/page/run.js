@@ -8,22 +8,26 @@ const server = new Promise((resolve) => (attached = resolve));
 // Gradio has mounted: from here on the server can be asked.
 page.connect = (functions) => attached(functions);
 
-// One call; a sentence in `error` if it failed, `unheard` if nobody answered. Says whose it is: runs answer only to the page
-// that started them.
+// One call; a sentence in `error` if it failed, `unheard` if nobody answered. Says whose it is: runs answer
+// only to the page that started them.
 page.call = async function (name, request) {
-  const functions = await server, app = page.app, own = app.run && request.run === app.run.id ? app.run : null;
-  if (!functions[name]) return { error: "A saved run can only be replayed; Decoding Explorer itself can do this." };
+  const functions = await server,
+    app = page.app,
+    own = app.run && request.run === app.run.id ? app.run : null;
+  if (!functions[name])
+    return { error: "A saved run can only be replayed; Decoding Explorer itself can do this." };
   if (own && own.lost) return { error: "The app no longer has this run.", unheard: true, lost: true };
   const text = await page.connection.through(functions[name]({ session: app.session, ...request }));
   if (text === undefined || text === null) return page.connection.missed();
   const answer = JSON.parse(text);
-  if (own && own === app.run && answer.error === app.data.gone && name !== "explorer_pull") own.pull(0); // which finds out more
+  // Another pull finds out more.
+  if (own && own === app.run && answer.error === app.data.gone && name !== "explorer_pull") own.pull(0);
   return answer;
 };
 
 // A call that can wait: asked again when the app is back.
 page.patient = async function (name, request) {
-  for (let tries = 0; ; ) {
+  for (let tries = 0; ;) {
     const answer = await page.call(name, request);
     if (answer.lost || !(answer.away || (answer.unheard && tries < 5))) return answer;
     tries += answer.away ? 0 : 1;
@@ -32,11 +36,14 @@ page.patient = async function (name, request) {
   }
 };
 
-// Until what has just been taken is on the screen: asking earlier would only make the next step wait for this one.
+// Until what has just been taken is on the screen: asking earlier would only make the next step wait for this
+// one.
 function painted(app) {
-  if (document.hidden) return Promise.resolve(); // no frames, and timers of pages that nobody sees are slowed down
+  // No frames, and timers of pages that nobody sees are slowed down.
+  if (document.hidden) return Promise.resolve();
   return new Promise((resolve) => {
-    const look = () => (app.lanes.some((lane) => lane.drawing()?.waiting) ? requestAnimationFrame(look) : resolve());
+    const look = () =>
+      app.lanes.some((lane) => lane.drawing()?.waiting) ? requestAnimationFrame(look) : resolve();
     requestAnimationFrame(look);
     setTimeout(resolve, 400); // whatever happens to the frames
   });
@@ -47,7 +54,8 @@ page.Run = class {
     this.app = app;
     this.id = id;
     this.state = state;
-    this.choice = app.choice; // the models; of what was opened, those of the page, and its own are in `models`
+    // The models; of what was opened, those of the page, and its own are in `models`.
+    this.choice = app.choice;
     this.models = null;
     this.wish = null; // what was pressed while the app could not be reached
     this.lost = null; // why the app answers for this run no more
@@ -59,8 +67,10 @@ page.Run = class {
 
   // One pull; false if it failed.
   async pull(wait) {
-    const panes = this.app.lanes, count = this.count;
-    const cursors = Array.from({ length: count }, () => ({ view: "text", ops: 1e9, rows: 1e9 })); // lanes that were removed
+    const panes = this.app.lanes,
+      count = this.count;
+    // Lanes that were removed.
+    const cursors = Array.from({ length: count }, () => ({ view: "text", ops: 1e9, rows: 1e9 }));
     for (const pane of panes) if (pane.runIndex !== null) cursors[pane.runIndex] = pane.cursor();
     const answer = await page.call("explorer_pull", { run: this.id, cursors, wait, state: this.state });
     if (this.app.run !== this) return false;
@@ -71,13 +81,13 @@ page.Run = class {
     }
     this.state = answer.state;
     this.app.take(answer);
-    DecodingPlayer.drawAhead();
+    player.drawAhead();
     return true;
   }
 
   // Pulls until the run is over, then now and then; where the app cannot be reached, as soon as it can.
   async follow() {
-    for (let misses = 0; this.app.run === this && !this.lost; ) {
+    for (let misses = 0; this.app.run === this && !this.lost;) {
       if (this.wish) await this.control(this.wish);
       const got = await this.pull(this.over ? 0 : 1);
       misses = got ? 0 : misses + 1;
@@ -112,9 +122,9 @@ async function sayLoading(app, models, started) {
   let open = true;
   const over = () => (open = false);
   started.then(over, over);
-  for (app.loads = ""; open; ) {
+  for (app.loads = ""; open;) {
     await new Promise((resolve) => setTimeout(resolve, 200)); // models that are there need no sentence
-    const progress = open && await page.call("explorer_models_progress", { models, sentence: app.loads });
+    const progress = open && (await page.call("explorer_models_progress", { models, sentence: app.loads }));
     if (!open || progress.state !== "loading" || progress.sentence === app.loads) continue;
     app.loads = progress.sentence;
     app.status();
@@ -124,7 +134,8 @@ async function sayLoading(app, models, started) {
 
 // Starts a run of the lanes' settings; null and a sentence in the page if that is not possible.
 page.start = async function (app, state) {
-  const request = app.request(), started = page.call("explorer_start", { ...request, state, session: app.session });
+  const request = app.request(),
+    started = page.call("explorer_start", { ...request, state, session: app.session });
   sayLoading(app, request.models, started);
   const { error, run, refused = [] } = await started;
   app.refused = { key: JSON.stringify(request), lanes: refused };
@@ -132,7 +143,8 @@ page.start = async function (app, state) {
   return error ? null : new page.Run(app, run, state);
 };
 
-// A page that closes says so, and its run stands still at once. If it comes back, it pulls again and the run continues.
+// A page that closes says so, and its run stands still at once. If it comes back, it pulls again and the run
+// continues.
 window.addEventListener("pagehide", () => {
   if (!page.app || !page.app.run || page.app.run.over) return;
   const message = JSON.stringify({ session: page.app.session });

@@ -1,37 +1,54 @@
-// What the status line says: how the run stands or, before that, a notice: something that has happened to the page, with buttons
-// for what can be done about it. Knows no calls; who finds something out gives the notice and takes it back.
+// What the status line says: how the run stands or, before that, a notice: something that has happened to the
+// page, with buttons for what can be done about it. Knows no calls; who finds something out gives the notice
+// and takes it back.
 const ORDER = ["connection", "run", "before", "welcome"]; // whose notice comes first
 
 // How far the page is, where it cannot draw as fast as the app decodes.
 function behind(app) {
   const { decoded } = app.run || {};
-  return decoded ? ` This page is at step ${Math.max(...app.lanes.map((lane) => lane.rows.length))} of ${decoded} and catches up.` : "";
+  const step = Math.max(...app.lanes.map((lane) => lane.rows.length));
+  return decoded ? ` This page is at step ${step} of ${decoded} and catches up.` : "";
 }
 
 // How the run stands.
 function standing(app) {
-  const state = app.state(), { run, models, data } = app;
-  const loading = models.state === "loading", broken = models.state === "failed";
-  const starting = loading ? models.sentence : app.loads || "Starting …", texts = { ...data.standing, starting };
+  const state = app.state(),
+    { run, models, data } = app;
+  const loading = models.state === "loading",
+    broken = models.state === "failed";
+  const starting = loading ? models.sentence : app.loads || "Starting …",
+    texts = { ...data.standing, starting };
   texts.none = run?.message || texts.none;
   texts.running += behind(app);
-  const settings = app.settingsKey(), other = run && app.runKey !== settings;
+  const settings = app.settingsKey(),
+    other = run && app.runKey !== settings;
   const extra = loading && state === "none" ? " " + models.sentence : broken ? " " + models.sentence : "";
-  const changed = other && state !== "none" && state !== "starting" ? " The settings have changed: press Run to decode with them." : "";
-  const mute = app.lanes.findIndex((lane) => lane.answerState.problem), why = mute < 0 || state === "failed" ? "" : ` Lane ${mute + 1} says why it stopped.`;
+  const changed =
+    other && state !== "none" && state !== "starting"
+      ? " The settings have changed: press Run to decode with them."
+      : "";
+  const mute = app.lanes.findIndex((lane) => lane.answerState.problem),
+    why = mute < 0 || state === "failed" ? "" : ` Lane ${mute + 1} says why it stopped.`;
   const remark = app.remarked && app.remarked.key === settings ? app.remarked.text + " " : "";
-  if (app.lanes.every((lane) => lane.runIndex === null) && state !== "starting") return remark + "Press Run to decode this set-up." + (loading ? " " + models.sentence : "");
-  if (app.outdated() && state !== "starting") return remark + "The lanes still show the previous models: press Run.";
-  return remark + (remark && (other || state === "none") ? "Press Run." : texts[state] + why + extra + changed);
+  if (app.lanes.every((lane) => lane.runIndex === null) && state !== "starting")
+    return remark + "Press Run to decode this set-up." + (loading ? " " + models.sentence : "");
+  if (app.outdated() && state !== "starting")
+    return remark + "The lanes still show the previous models: press Run.";
+  return (
+    remark + (remark && (other || state === "none") ? "Press Run." : texts[state] + why + extra + changed)
+  );
 }
 
 // Writes the line, and touches nothing that stands there already: what has not changed is not read out again.
 page.say = function (app) {
-  const { status, offers } = app.bar, notice = ORDER.map((whose) => app.notices[whose]).find(Boolean);
+  const { status, offers } = app.bar,
+    notice = ORDER.map((whose) => app.notices[whose]).find(Boolean);
   const text = notice ? notice.text : standing(app);
   if (status.textContent !== text) status.title = status.textContent = text;
-  const buttons = notice ? notice.offers : [], names = buttons.map(([name]) => name).join("");
-  if (offers.textContent !== names) offers.replaceChildren(...buttons.map(([name, title]) => h("button", { type: "button", title }, name)));
+  const buttons = notice ? notice.offers : [],
+    names = buttons.map(([name]) => name).join("");
+  if (offers.textContent !== names)
+    offers.replaceChildren(...buttons.map(([name, title]) => h("button", { type: "button", title }, name)));
   offers.onclick = ({ target }) => buttons[[...offers.children].indexOf(target)]?.[2]();
 };
 

@@ -1,5 +1,6 @@
-// What only the page knows of the tab Traces (explorer/page/tabs/traces.py): what is on screen when something is saved, how a run
-// that was opened comes into the lanes, the link of the settings, and files that are dropped.
+// What only the page knows of the tab Traces (explorer/page/tabs/traces.py): what is on screen when something
+// is saved, how a run that was opened comes into the lanes, the link of the settings, and files that are
+// dropped.
 const INPUT = '[data-testid="Dropped file-upload-button"]';
 const KEPT = { run: null, "trace of lane": 0 }; // forms that the page can make of what it has been told
 
@@ -8,10 +9,12 @@ class Traces {
     this.app = app;
   }
 
-  // The inputs of an event that saves: what is on screen, with the chosen lane and view in it, since Gradio refuses a choice that has
-  // gone. None ever where the page saves by itself, as the app is away or has the run no more.
+  // The inputs of an event that saves: what is on screen, with the chosen lane and view in it, since Gradio
+  // refuses a choice that has gone. None ever where the page saves by itself, as the app is away or has the
+  // run no more.
   async wish(form, [number, view, ...rest]) {
-    const { app } = this, pane = app.lanes[number - 1];
+    const { app } = this,
+      pane = app.lanes[number - 1];
     if (!app.run) return new Promise(() => {}); // nothing is there to save
     if (page.connection.state !== "there" || !app.run.lost) await page.connection.look();
     if (app.run.lost || page.connection.state !== "there") {
@@ -19,27 +22,41 @@ class Traces {
       else app.fail(app.run.lost || (await page.connection.missed()).error);
       return new Promise(() => {});
     }
-    const chosen = { lane: number, view }, lesson = app.guide.lesson?.name ?? null;
+    const chosen = { lane: number, view },
+      lesson = app.guide.lesson?.name ?? null;
     const click = { ...page.onScreen(app), views: page.viewsOf(app), look: app.theme, lesson, chosen };
     return [JSON.stringify(click), null, null, ...rest];
   }
 
   // The input of an event that opens: whose run it will be, and where the uploaded file lies.
   visit(file) {
-    return JSON.stringify({ session: this.app.session, look: this.app.theme, file: { path: file.path, name: file.orig_name } });
+    return JSON.stringify({
+      session: this.app.session,
+      look: this.app.theme,
+      file: { path: file.path, name: file.orig_name },
+    });
   }
 
   // The figure on show as a picture file, all of it, by Plotly's own camera.
   picture(format) {
-    const plot = document.querySelector("#traces-figure .js-plotly-plot"), { width, height, meta } = plot._fullLayout;
-    Plotly.downloadImage(plot, { format, filename: meta.file, width, height, scale: format === "png" ? 2 : 1 });
+    const plot = document.querySelector("#traces-figure .js-plotly-plot"),
+      { width, height, meta } = plot._fullLayout;
+    Plotly.downloadImage(plot, {
+      format,
+      filename: meta.file,
+      width,
+      height,
+      scale: format === "png" ? 2 : 1,
+    });
   }
 
-  // ---- opening --------------------------------------------------------------------------------------------------
+  // ---- opening --------------------------------------------------------------------------------------------
 
-  // Hands a file to the button that nobody sees; `message` stands in the place of its name when it has been opened.
+  // Hands a file to the button that nobody sees; `message` stands in the place of its name when it has been
+  // opened.
   open(file, message) {
-    const input = document.querySelector(INPUT), carried = new DataTransfer();
+    const input = document.querySelector(INPUT),
+      carried = new DataTransfer();
     if (!input) return this.app.fail("The page is still starting: try again in a moment.");
     this.waiting = { run: this.app.run, message };
     carried.items.add(file);
@@ -49,11 +66,13 @@ class Traces {
 
   // The app has read a file; what is on the page stays if it could not.
   opened(result) {
-    const { app, waiting } = this, other = waiting && waiting.message && waiting.run !== app.run;
+    const { app, waiting } = this,
+      other = waiting && waiting.message && waiting.run !== app.run;
     this.waiting = null;
     if (result.counts) app.showSection("traces"); // they are a card there, and no run
     if (app.section !== "traces") app.fail(result.error || "");
-    if (!result.error && result.run && !other) this.show(result, (waiting && waiting.message) || "Opened " + result.file + ".");
+    if (!result.error && result.run && !other)
+      this.show(result, (waiting && waiting.message) || "Opened " + result.file + ".");
   }
 
   // Shows a run that the server has opened, in the place of the one on the page.
@@ -61,16 +80,21 @@ class Traces {
     const { app } = this;
     this.put(result);
     app.adopt(result.run, result.answer);
-    app.run.message = message + " Drag the slider to replay it" + (result.setup.models ? ", or press Run to decode it again." : ".");
+    app.run.message =
+      message +
+      " Drag the slider to replay it" +
+      (result.setup.models ? ", or press Run to decode it again." : ".");
     app.status();
     app.run.follow();
   }
 
   // The settings of a run that the server knows come into the page's controls.
   put(result) {
-    const { app } = this, { models, ...setup } = result.setup;
+    const { app } = this,
+      { models, ...setup } = result.setup;
     Object.assign(app.data.fields, result.fields);
-    for (const one of result.strategies) if (one.family === "elsewhere" || !app.strategies.has(one.name)) app.strategies.set(one.name, one);
+    for (const one of result.strategies)
+      if (one.family === "elsewhere" || !app.strategies.has(one.name)) app.strategies.set(one.name, one);
     const { target, draft } = { ...app.choice, ...models }; // a file that used no draft does not mind one
     app.applySetup(target === app.choice.target && draft === app.choice.draft ? setup : result.setup);
   }
@@ -78,7 +102,12 @@ class Traces {
   // The link of the settings, and what is said of it.
   async link() {
     const link = await page.linkOf(this.app.setup());
-    return [link, (await page.copied(link)) ? "The link is copied." : "This browser does not let pages write to the clipboard here; copy the link from the field."];
+    return [
+      link,
+      (await page.copied(link))
+        ? "The link is copied."
+        : "This browser does not let pages write to the clipboard here; copy the link from the field.",
+    ];
   }
 
   // Files may be dropped anywhere.
@@ -92,13 +121,17 @@ class Traces {
       else if (files.length) this.open(files[0]);
     };
     for (const name of ["dragover", "drop"]) document.addEventListener(name, over);
-    document.addEventListener("dragleave", (event) => event.relatedTarget || root.classList.remove("dropping"));
+    document.addEventListener(
+      "dragleave",
+      (event) => event.relatedTarget || root.classList.remove("dropping"),
+    );
   }
 }
 
 // Opens a decoding of a stored experiment in a lane (explorer/page/tabs/experiments.py).
 page.openCall = async function (name, number, title) {
-  const { app } = page, opened = await page.call("explorer_call", { name, number });
+  const { app } = page,
+    opened = await page.call("explorer_call", { name, number });
   await app.showSection("decode");
   if (opened.error) return app.fail("Call " + number + " was not opened. " + opened.error);
   app.traces.show(opened, "Call " + number + " of “" + title + "”.");

@@ -1,12 +1,16 @@
-// What someone sees who opens the page for the first time: one sentence on what this is, and the recorded run replayed for some ten
-// seconds up to the first drafted token that the target rejected, with the card of that token. Any press ends the replay.
+// What someone sees who opens the page for the first time: one sentence on what this is, and the recorded run
+// replayed for some ten seconds up to the first drafted token that the target rejected, with the card of that
+// token. Any press ends the replay.
 const SEEN = "explorer-welcome"; // in this browser
-const SECONDS = 10, SLOWEST = 2; // of the whole replay, and of one step
+const SECONDS = 10,
+  SLOWEST = 2; // of the whole replay, and of one step
 const PRESSES = ["pointerdown", "keydown"];
 
-// Replays the run up to the fork, unless the notice goes, as it does when something is pressed; resolves to whether it came there.
+// Replays the run up to the fork, unless the notice goes, as it does when something is pressed; resolves to
+// whether it came there.
 async function replay(app, fork, done) {
-  const pause = 1000 * Math.min(SLOWEST, SECONDS / fork.step), lane = app.lanes[fork.lane];
+  const pause = 1000 * Math.min(SLOWEST, SECONDS / fork.step),
+    lane = app.lanes[fork.lane];
   const press = (event) => event.target.closest?.(".offers") || done();
   for (const kind of PRESSES) document.addEventListener(kind, press, true);
   while (app.notices.welcome && lane.shown < fork.step) {
@@ -18,12 +22,13 @@ async function replay(app, fork, done) {
 }
 
 function showFork(lane, node) {
-  const { scene } = lane, look = () => {
-    if (scene.waiting) return requestAnimationFrame(look);
-    const mark = scene.marksAt(lane.shown - 1).find((one) => one.node === node);
-    if (mark) player.showCard(scene, mark);
-    lane.element.querySelector(".dp-card")?.scrollIntoView({ block: "nearest" }); // a phone shows less
-  };
+  const { scene } = lane,
+    look = () => {
+      if (scene.waiting) return requestAnimationFrame(look);
+      const mark = scene.marksAt(lane.shown - 1).find((one) => one.node === node);
+      if (mark) player.showCard(scene, mark);
+      lane.element.querySelector(".dp-card")?.scrollIntoView({ block: "nearest" }); // a phone shows less
+    };
   requestAnimationFrame(look);
 }
 
@@ -40,11 +45,16 @@ async function welcome(app) {
   app.on("state", () => app.state() === "none" || !app.notices.welcome || done());
   app.front(fork.lane);
   app.playback.seek(1, true);
-  say("A recorded run, slowly: two strategies write a text with the same model.", [["Skip", "Show the whole run", all]]);
+  say("A recorded run, slowly: two strategies write a text with the same model.", [
+    ["Skip", "Show the whole run", all],
+  ]);
   if (!(await replay(app, fork, done))) return;
   showFork(app.lanes[fork.lane], fork.node);
-  say(`The draft model guessed “${fork.rejected}”; the target rejected it and wrote “${fork.instead}”. Point at any token, drag the `
-    + "slider, or press Run.", [["Show all", "Show the whole run", all]]);
+  say(
+    `The draft model guessed “${fork.rejected}”; the target rejected it and wrote “${fork.instead}”. ` +
+      "Point at any token, drag the slider, or press Run.",
+    [["Show all", "Show the whole run", all]],
+  );
 }
 
 page.addLivePart((app) => {
@@ -54,7 +64,8 @@ page.addLivePart((app) => {
     about.remove();
   });
   if (page.stored(SEEN) !== "closed") app.bar.decode.prepend(about);
-  let first = page.stored(SEEN) === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+  let first =
+    page.stored(SEEN) === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
   app.on("data", () => {
     const now = first && app.run.stored;
     first = false;

@@ -1,11 +1,12 @@
-// What pictures and texts have in common: a history, the step that is shown, the nodes that are kept outlined, and the turns
-// in which all drawings of a page are drawn. Knows no marks.
+// What pictures and texts have in common: a history, the step that is shown, the nodes that are kept
+// outlined, and the turns in which all drawings of a page are drawn. Knows no marks.
 
-// The drawing under the pointer comes first, and a frame goes to one redraw (more, if they are quick), so that the first lane
-// is on the screen while the last is still being drawn.
+// The drawing under the pointer comes first, and a frame goes to one redraw (more, if they are quick), so
+// that the first lane is on the screen while the last is still being drawn.
 const queue = [];
 const FRAME = 12; // milliseconds
-const frame = (player.frame = { asked: false, ahead: false, now: false }); // whether one is asked for, is drawn for already, is on
+// Whether a frame is asked for, is drawn ahead, is being drawn.
+const frame = (player.frame = { asked: false, ahead: false, now: false });
 
 function drawSome() {
   const started = performance.now();
@@ -32,7 +33,8 @@ function drawNext() {
   }
 }
 
-// Draws what has just come in the time that is left until the next frame, which then has to be painted only: once a frame.
+// Draws what has just come in the time that is left until the next frame, which then has to be painted only:
+// once a frame.
 player.drawAhead = function () {
   if (frame.ahead || document.hidden || !queue.length) return;
   frame.ahead = true;
@@ -87,8 +89,8 @@ player.Drawing = class {
     this.schedule();
   }
 
-  // From now on the marks of a node, or of several, are outlined wherever nothing is pointed at, beside those that others keep;
-  // null: none.
+  // From now on the marks of a node, or of several, are outlined wherever nothing is pointed at, beside those
+  // that others keep; null: none.
   keep(node, by = "stop") {
     this.keeps[by] = node;
     if (!this.hovered) this.highlight(null);
@@ -97,7 +99,9 @@ player.Drawing = class {
 
   // The nodes that are kept outlined, for whomever.
   kept() {
-    return Object.values(this.keeps).flat().filter((node) => typeof node === "number");
+    return Object.values(this.keeps)
+      .flat()
+      .filter((node) => typeof node === "number");
   }
 
   // Sets where the lane parts from another: {node, words}, or null.

@@ -1,7 +1,11 @@
-// The running text of a lane as real text: one chip per token, coloured by source, entropy or log-probability.
-// Page text, not SVG: it wraps, is selected, found and read aloud. Tokens are only ever set as text.
-const ONE_LINE = 120, SOME_LINES = 400; // chips kept in the page where they are not a text to read; the rest is out of sight anyway
-const PHONE = window.matchMedia("(max-width: 760px)"); // as in player.css: there the line is four lines, the newest last
+// The running text of a lane as real text: one chip per token, coloured by source, entropy or
+// log-probability. Page text, not SVG: it wraps, is selected, found and read aloud. Tokens are only ever set
+// as text.
+const ONE_LINE = 120,
+  // Chips kept in the page where they are not a text to read; the rest is out of sight anyway.
+  SOME_LINES = 400;
+// As in player.css: there the line is four lines, the newest last.
+const PHONE = window.matchMedia("(max-width: 760px)");
 const SPACES = { "␣": " ", "↵": "\n", "⇥": "\t" };
 let made = 0; // lists on this page, so that every token has an id of its own
 
@@ -17,7 +21,9 @@ function spoken(mark, { state, spans }) {
 function place(parent, children) {
   const wanted = new Set(children);
   for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
-  children.forEach((child, i) => parent.children[i] === child || parent.insertBefore(child, parent.children[i] || null));
+  children.forEach(
+    (child, i) => parent.children[i] === child || parent.insertBefore(child, parent.children[i] || null),
+  );
 }
 
 player.Chips = class extends player.Drawing {
@@ -58,7 +64,8 @@ player.Chips = class extends player.Drawing {
   // Outlines the chips of a node; null: those that are kept.
   highlight(node) {
     const wanted = [].concat(node ?? this.kept());
-    for (const { element, mark } of this.made.values()) element.classList.toggle("dp-outlined", wanted.includes(mark.node));
+    for (const { element, mark } of this.made.values())
+      element.classList.toggle("dp-outlined", wanted.includes(mark.node));
   }
 
   keep(node, by) {
@@ -71,7 +78,8 @@ player.Chips = class extends player.Drawing {
     const first = this.unseen && this.root.querySelector(".dp-outlined");
     if (!first) return;
     this.unseen = false;
-    this.scroller.scrollTop += first.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top - 40;
+    this.scroller.scrollTop +=
+      first.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top - 40;
   }
 
   markOf(target) {
@@ -79,16 +87,27 @@ player.Chips = class extends player.Drawing {
     return element ? this.made.get(element.dataset.id)?.mark || null : null;
   }
 
-  // Enter goes to the newest token, arrows walk, Enter says why, Escape leaves. The list stays the one tab stop.
+  // Enter goes to the newest token, arrows walk, Enter says why, Escape leaves. The list stays the one tab
+  // stop.
   key(event) {
-    const all = [...this.root.querySelectorAll(".dp-chip")].filter((chip) => this.prose || chip.offsetLeft >= 0);
-    const at = this.pointed ? all.indexOf(this.pointed) : -1, last = all.length - 1;
+    const all = [...this.root.querySelectorAll(".dp-chip")].filter(
+      (chip) => this.prose || chip.offsetLeft >= 0,
+    );
+    const at = this.pointed ? all.indexOf(this.pointed) : -1,
+      last = all.length - 1;
     if (event.ctrlKey || event.metaKey || event.altKey || last < 0) return;
     if (event.key === "Enter" && at >= 0) this.options.onPick(this.markOf(this.pointed));
     else if (event.key === "Enter") this.point(all[last]);
     else if (event.key === "Escape" && at >= 0) this.point(null);
     else {
-      const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: last }[event.key];
+      const to = {
+        ArrowRight: at + 1,
+        ArrowDown: at + 1,
+        ArrowLeft: at - 1,
+        ArrowUp: at - 1,
+        Home: 0,
+        End: last,
+      }[event.key];
       if (at < 0 || to === undefined) return;
       this.point(all[Math.max(0, Math.min(to, last))]);
     }
@@ -110,11 +129,15 @@ player.Chips = class extends player.Drawing {
   }
 
   draw() {
-    if (!(this.seen ??= this.root.clientWidth > 0)) return; // hidden, say in a closed tab: drawn when it is seen again
+    // Hidden, say in a closed tab: drawn when it is seen again.
+    if (!(this.seen ??= this.root.clientWidth > 0)) return;
     let marks = this.marksAt();
     if (this.prose) marks = marks.filter((mark) => mark.state !== "rejected");
     else marks = marks.slice(PHONE.matches ? -SOME_LINES : -ONE_LINE);
-    place(this.root, marks.map((mark) => this.chip(mark)));
+    place(
+      this.root,
+      marks.map((mark) => this.chip(mark)),
+    );
     this.paintedStep = this.step();
     this.reveal();
   }
@@ -123,41 +146,58 @@ player.Chips = class extends player.Drawing {
   chip(mark) {
     let entry = this.made.get(mark.id);
     if (!entry) {
-      const element = h("span", { role: "option", id: "dp-" + this.number + "-" + mark.id, "data-id": mark.id });
+      const element = h("span", {
+        role: "option",
+        id: "dp-" + this.number + "-" + mark.id,
+        "data-id": mark.id,
+      });
       entry = { element, look: "" };
       this.made.set(mark.id, entry);
     }
     const parted = this.parting && this.parting.node === mark.node ? this.parting.words : "";
-    const look = [mark.state, mark.text, mark.logprob, mark.entropy, mark.span, this.by, this.settled?.[mark.node], parted].join(" ");
+    const look = [
+      mark.state,
+      mark.text,
+      mark.logprob,
+      mark.entropy,
+      mark.span,
+      this.by,
+      this.settled?.[mark.node],
+      parted,
+    ].join(" ");
     entry.mark = mark;
     if (look !== entry.look) this.dress(entry, mark, look);
     return entry.element;
   }
 
   dress(entry, mark, look) {
-    const { element } = entry, { state, spans } = this.colours;
+    const { element } = entry,
+      { state, spans } = this.colours;
     entry.look = look;
     element.className = "dp-chip is-" + (state[mark.state] ? mark.state : "chosen");
     element.classList.toggle("dp-outlined", this.kept().includes(mark.node));
     if (spans[mark.span]) element.classList.add("dp-" + mark.span);
     element.title = spans[mark.span] || "";
     element.setAttribute("aria-label", spoken(mark, this.colours));
-    if (this.prose) element.replaceChildren(mark.plain ?? mark.text.replace(/[␣↵⇥]/g, (sign) => SPACES[sign]));
+    if (this.prose)
+      element.replaceChildren(mark.plain ?? mark.text.replace(/[␣↵⇥]/g, (sign) => SPACES[sign]));
     else this.fill(element, mark);
     player.dressParting(element, mark, this.parting, this.prose);
   }
 
   // A token as a chip: its white space as signs, the mark of its state, its number as a bar.
   fill(element, mark) {
-    const space = mark.text.startsWith("␣"), { sign } = this.colours.state[mark.state] || {};
+    const space = mark.text.startsWith("␣"),
+      { sign } = this.colours.state[mark.state] || {};
     element.replaceChildren(mark.text.slice(space ? 1 : 0));
     if (space) element.prepend(h("span", { class: "dp-space" }, "␣"));
     if (sign) element.append(h("span", { class: "dp-chip-mark", "aria-hidden": "true" }, sign));
     this.amount(element, mark);
   }
 
-  // By entropy and by log-probability: a bar under the token, longer = less sure, in bits (8 bits fill the chip). By decision
-  // depth: as long as the share of the layers after which the token was settled, `settled`: node -> [layers, of how many].
+  // By entropy and by log-probability: a bar under the token, longer = less sure, in bits (8 bits fill the
+  // chip). By decision depth: as long as the share of the layers after which the token was settled,
+  // `settled`: node -> [layers, of how many].
   amount(element, mark) {
     if (this.by === "source" || mark.state === "prompt") return;
     const [deep, layers] = (this.by === "depth" && this.settled?.[mark.node]) || [];
@@ -166,7 +206,8 @@ player.Chips = class extends player.Drawing {
       element.title = "settled after " + deep + " of " + layers + " layers";
     }
     if (this.by === "depth") return;
-    const nats = this.by === "entropy" ? mark.entropy : typeof mark.logprob === "number" ? -mark.logprob : null;
+    const nats =
+      this.by === "entropy" ? mark.entropy : typeof mark.logprob === "number" ? -mark.logprob : null;
     if (typeof nats !== "number") return;
     const bits = nats / Math.LN2;
     element.append(h("span", { class: "dp-chip-bar", style: `width:${Math.min(100, 12.5 * bits)}%` }));

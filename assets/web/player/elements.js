@@ -1,19 +1,24 @@
 // Makes and fills elements of the page for whatever the player draws. Knows no marks and no history.
 // What Python made and named (explorer/export/drawings.py): name -> element.
-player.parts = (element) => Object.fromEntries([...element.querySelectorAll("[data-dp]")].map((part) => [part.dataset.dp, part]));
+player.parts = (element) =>
+  Object.fromEntries([...element.querySelectorAll("[data-dp]")].map((part) => [part.dataset.dp, part]));
 
 // An attribute that is null or undefined is left out.
 player.svg = function (tag, parent, attributes) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const name in attributes) if ((attributes[name] ?? null) !== null) made.setAttribute(name, attributes[name]);
+  for (const name in attributes)
+    if ((attributes[name] ?? null) !== null) made.setAttribute(name, attributes[name]);
   if (parent) parent.append(made);
   return made;
 };
 
-// Fills an element with `items`, [key, what makes it, its look, what turns another of that look into it]: what stands there under
-// its key stays and costs nothing, and what has gone is used again where it can be, which costs half of a new one.
+// Fills an element with `items`, [key, what makes it, its look, what turns another of that look into it]:
+// what stands there under its key stays and costs nothing, and what has gone is used again where it can be,
+// which costs half of a new one.
 player.refill = function (parent, items) {
-  const before = parent.items || new Map(), lacking = [], spare = new Map();
+  const before = parent.items || new Map(),
+    lacking = [],
+    spare = new Map();
   parent.items = new Map();
   for (const item of items) {
     const [key] = item;

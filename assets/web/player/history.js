@@ -1,17 +1,25 @@
 // The history of a scene: marks, the step at which each was born, and every change of its fields by step.
-// Knows nothing of drawing: it only says what every mark was at a step, in any direction, and where the action was.
+// Knows nothing of drawing: it only says what every mark was at a step, in any direction, and where the
+// action was.
 const FRONT_KINDS = new Set(["node", "cell", "bar", "step"]);
 
-// The data rectangle a mark covers: [x low, x high, y low, y high]. Of all marks only panels change theirs, which are everywhere.
+// The data rectangle a mark covers: [x low, x high, y low, y high]. Of all marks only panels change theirs,
+// which are everywhere.
 function extent(mark) {
   if (mark.kind === "path") {
-    const xs = mark.points.map((p) => p[0]), ys = mark.points.map((p) => p[1]);
+    const xs = mark.points.map((p) => p[0]),
+      ys = mark.points.map((p) => p[1]);
     return [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
   }
   if (mark.kind === "panel") return [-Infinity, Infinity, -Infinity, Infinity];
-  const x0 = mark.x ?? mark.x0, x1 = mark.x1 ?? x0, y0 = mark.y ?? mark.y0, y1 = mark.y1 ?? y0;
-  const w = mark.x1 === undefined ? (mark.w ?? 1) / 2 : 0, h = mark.y1 === undefined ? (mark.h ?? 1) / 2 : 0;
-  const across = x0 === undefined || mark.side ? [-Infinity, Infinity] : [Math.min(x0, x1) - w, Math.max(x0, x1) + w];
+  const x0 = mark.x ?? mark.x0,
+    x1 = mark.x1 ?? x0,
+    y0 = mark.y ?? mark.y0,
+    y1 = mark.y1 ?? y0;
+  const w = mark.x1 === undefined ? (mark.w ?? 1) / 2 : 0,
+    h = mark.y1 === undefined ? (mark.h ?? 1) / 2 : 0;
+  const across =
+    x0 === undefined || mark.side ? [-Infinity, Infinity] : [Math.min(x0, x1) - w, Math.max(x0, x1) + w];
   const down = y0 === undefined ? [-Infinity, Infinity] : [Math.min(y0, y1) - h, Math.max(y0, y1) + h];
   return [...across, ...down];
 }
@@ -30,7 +38,8 @@ player.History = class {
     this.entries = []; // in order of birth
     this.byId = new Map();
     this.byKind = new Map(); // kind -> its entries, in order of birth
-    this.columns = new Map(); // column -> the entries that begin in it; null -> those that cover many columns, or all
+    // Column -> the entries that begin in it; null -> those that cover many columns, or all.
+    this.columns = new Map();
     this.fronts = []; // [step, x, y, the greatest x so far], by the view
     this.sayings = []; // [step, sentence]
     this.reach = []; // [step, x, y], how far the marks reached, growing
@@ -55,19 +64,29 @@ player.History = class {
   }
 
   birth(op, step) {
-    const entry = { index: this.entries.length, born: step, base: op, extent: extent(op),
-      versions: [[step, op]], changed: step, mark: op }; // [step, what it was from then on]; when the newest came, and it
+    const entry = {
+      index: this.entries.length,
+      born: step,
+      base: op,
+      extent: extent(op),
+      versions: [[step, op]],
+      changed: step,
+      mark: op,
+    }; // [step, what it was from then on]; when the newest came, and it
     this.entries.push(entry);
     this.byId.set(op.id, entry);
     if (!this.byKind.has(op.kind)) this.byKind.set(op.kind, []);
     this.byKind.get(op.kind).push(entry);
-    const [low, high] = entry.extent, column = high - low > SPAN ? null : Math.floor(low);
+    const [low, high] = entry.extent,
+      column = high - low > SPAN ? null : Math.floor(low);
     if (!this.columns.has(column)) this.columns.set(column, []);
     this.columns.get(column).push(entry);
     if (!FRONT_KINDS.has(op.kind)) return;
     const before = this.reach.at(-1) || [-1, -Infinity, -Infinity];
-    const x = op.x ?? op.x0, y = (op.y ?? op.y0 ?? 0) + (op.h ?? 0) / 2;
-    if (x > before[1] || y > before[2]) this.reach.push([step, Math.max(x, before[1]), Math.max(y, before[2])]);
+    const x = op.x ?? op.x0,
+      y = (op.y ?? op.y0 ?? 0) + (op.h ?? 0) / 2;
+    if (x > before[1] || y > before[2])
+      this.reach.push([step, Math.max(x, before[1]), Math.max(y, before[2])]);
   }
 
   change(op, step) {
@@ -95,8 +114,8 @@ player.History = class {
     return marks;
   }
 
-  // The marks at a step that touch the columns from `low` to `high` and the rows that `rowsOf(mark as it was born)` says, [top,
-  // bottom] or null for none, in order of birth. Costs the marks of these columns.
+  // The marks at a step that touch the columns from `low` to `high` and the rows that `rowsOf(mark as it was
+  // born)` says, [top, bottom] or null for none, in order of birth. Costs the marks of these columns.
   inside(step, low, high, rowsOf) {
     const result = [];
     for (const [column, list] of this.columns) {
@@ -141,7 +160,9 @@ player.History = class {
 
   // Where the marks of a node stand that are there at a step: the column of the first, null if there is none.
   columnOf(node, step) {
-    const entry = this.entries.find((one) => one.base.node === node && one.base.x !== undefined && this.at(one, step));
+    const entry = this.entries.find(
+      (one) => one.base.node === node && one.base.x !== undefined && this.at(one, step),
+    );
     return entry ? entry.base.x : null;
   }
 };

@@ -3,7 +3,22 @@
 
 // The kinds of marks, in drawing order.
 player.LAYERS = [
-  "panel", "band", "bar", "step", "row", "guide", "edge", "path", "hook", "arc", "stem", "cell", "tick", "node", "symbol", "label",
+  "panel",
+  "band",
+  "bar",
+  "step",
+  "row",
+  "guide",
+  "edge",
+  "path",
+  "hook",
+  "arc",
+  "stem",
+  "cell",
+  "tick",
+  "node",
+  "symbol",
+  "label",
 ];
 const MARGIN = 2; // columns drawn beyond either side of the window
 const EVERYWHERE = [-Infinity, Infinity];
@@ -30,7 +45,8 @@ player.Scene = class extends player.Drawing {
     }).observe(this.frame);
   }
 
-  // The frame's pixels, none where it is hidden. Asked for between two redraws they would cost a layout of the page each time.
+  // The frame's pixels, none where it is hidden. Asked for between two redraws they would cost a layout of
+  // the page each time.
   measure() {
     this.size = { width: this.frame.clientWidth, height: this.frame.clientHeight };
   }
@@ -67,23 +83,27 @@ player.Scene = class extends player.Drawing {
     this.schedule();
   }
 
-  // Outlines the marks that show a node of the trace (hovered elsewhere in the lane); null: those that are kept.
+  // Outlines the marks that show a node of the trace (hovered elsewhere in the lane); null: those that are
+  // kept.
   highlight(node) {
     player.outline(this, this.marksOf([].concat(node ?? this.kept())));
   }
 
   keep(node, by = "stop") {
     super.keep(node, by);
-    if (by === "stop") this.hold({ node: Array.isArray(node) ? node[0] : node }); // what is inspected is held where it is pressed
+    // A node that is inspected stays where it was pressed.
+    if (by === "stop") this.hold({ node: Array.isArray(node) ? node[0] : node });
   }
 
-  // The window holds the mark of a node, or a column, in sight, however narrow it gets, until the step changes.
+  // The window holds the mark of a node, or a column, in sight, however narrow it gets, until the step
+  // changes.
   hold({ node, x }) {
     this.holding = typeof (node ?? x) === "number" ? { node, x } : null;
     this.schedule();
   }
 
-  // The column that is held at a step, null for none. What was asked for between two redraws holds at the step of the next.
+  // The column that is held at a step, null for none. What was asked for between two redraws holds at the
+  // step of the next.
   held(step) {
     const holding = this.holding;
     if (!holding || (holding.step ??= step) !== step) return null;
@@ -92,45 +112,59 @@ player.Scene = class extends player.Drawing {
 
   // What is drawn of nodes; their words alone only where there is nothing else.
   marksOf(nodes) {
-    const marks = nodes.length ? this.drawn.filter((mark) => nodes.includes(mark.node)) : [], shapes = marks.filter((mark) => mark.kind !== "label");
+    const marks = nodes.length ? this.drawn.filter((mark) => nodes.includes(mark.node)) : [],
+      shapes = marks.filter((mark) => mark.kind !== "label");
     return shapes.length ? shapes : marks;
   }
 
   viewport(step) {
     if (!this.size) this.measure();
     const { size } = this;
-    return size.width < 40 || size.height < 40 ? null : player.viewport(this.head, this.history, step, size, this.hand, this.wishes(size.width));
+    return size.width < 40 || size.height < 40
+      ? null
+      : player.viewport(this.head, this.history, step, size, this.hand, this.wishes(size.width));
   }
 
-  // What this scene and those that share its window ask of the columns: others that follow their front, over token positions.
+  // What this scene and those that share its window ask of the columns: others that follow their front, over
+  // token positions.
   wishes(width) {
-    const shares = (scene) => (scene.hand.follow && !scene.whole ? player.sharing(scene.head) : null), own = shares(this);
-    const others = own ? this.options.together().filter((other) => shares(other) === own && other.size?.width) : [];
+    const shares = (scene) => (scene.hand.follow && !scene.whole ? player.sharing(scene.head) : null),
+      own = shares(this);
+    const others = own
+      ? this.options.together().filter((other) => shares(other) === own && other.size?.width)
+      : [];
     return [this, ...others].map((scene) => player.wish(scene, scene.step(), width));
   }
 
   // Whether the window would be another one by now, as the scenes that share it have gone on.
   outdated() {
-    const { left, lo, columns, size, byDepth } = this.view, now = player.windowOf(this.wishes(size.width), size.width, this.hand);
+    const { left, lo, columns, size, byDepth } = this.view,
+      now = player.windowOf(this.wishes(size.width), size.width, this.hand);
     return !byDepth && (now.left !== left || now.lo !== lo || now.shown !== columns);
   }
 
-  // The pixels are on the screen a task after the frame: the one that is on, or the next, if nothing else was drawn for that.
+  // The pixels are on the screen a task after the frame: the one that is on, or the next, if nothing else was
+  // drawn for that.
   painted(step) {
     const drawing = (this.drawing = {});
-    const after = () => setTimeout(() => {
-      if (drawing !== this.drawing) return;
-      this.lastPaint = performance.now();
-      this.paintedStep = step;
-    }, 0);
+    const after = () =>
+      setTimeout(() => {
+        if (drawing !== this.drawing) return;
+        this.lastPaint = performance.now();
+        this.paintedStep = step;
+      }, 0);
     if (player.frame.now) after();
     else requestAnimationFrame(after);
   }
 
   draw() {
-    const started = performance.now(), step = this.step(), rested = started - this.began > REST;
+    const started = performance.now(),
+      step = this.step(),
+      rested = started - this.began > REST;
     this.began = started;
-    const before = this.view, behind = this.behind(), since = step - this.paintedStep;
+    const before = this.view,
+      behind = this.behind(),
+      since = step - this.paintedStep;
     if (this.whole) {
       this.overview.draw();
       return this.painted(step);
@@ -143,17 +177,32 @@ player.Scene = class extends player.Drawing {
     if (!view) return; // hidden: drawn when it is resized into view
     this.view = view;
     view.slide = before && since === 1 && this.hand.follow ? this.slideOf(view, before, behind) : 0;
-    const low = view.range[0] - MARGIN - view.slide / view.columnWidth, high = view.range[1] + MARGIN;
-    let marks = this.history.inside(step, view.byDepth ? -Infinity : low, view.byDepth ? Infinity : high, (mark) => {
-      if (mark.panel && !view.panels[mark.panel]) return null;
-      const panel = view.panelOf(mark);
-      return panel.grow ? [panel.fold ? panel.fold.from : panel.y0 - 1, panel.y1 + 1] : EVERYWHERE;
-    });
-    if (view.byDepth) marks = marks.map((mark) => (mark.depth === undefined ? mark : { ...mark, x: mark.depth }));
+    const low = view.range[0] - MARGIN - view.slide / view.columnWidth,
+      high = view.range[1] + MARGIN;
+    let marks = this.history.inside(
+      step,
+      view.byDepth ? -Infinity : low,
+      view.byDepth ? Infinity : high,
+      (mark) => {
+        if (mark.panel && !view.panels[mark.panel]) return null;
+        const panel = view.panelOf(mark);
+        return panel.grow ? [panel.fold ? panel.fold.from : panel.y0 - 1, panel.y1 + 1] : EVERYWHERE;
+      },
+    );
+    if (view.byDepth)
+      marks = marks.map((mark) => (mark.depth === undefined ? mark : { ...mark, x: mark.depth }));
     marks = marks.map((mark) => player.folded(mark, view.panelOf(mark))).filter(Boolean);
     const byKind = {};
     for (const mark of marks) (byKind[mark.kind] = byKind[mark.kind] || []).push(mark);
-    const ctx = { ...view, view, step, byKind, head: this.head, palette: this.colours, held: this.holding?.node };
+    const ctx = {
+      ...view,
+      view,
+      step,
+      byKind,
+      head: this.head,
+      palette: this.colours,
+      held: this.holding?.node,
+    };
     const sheets = player.LAYERS.map((kind) => {
       const sheet = new player.Sheet(view, this.colours);
       player.drawers[kind](byKind[kind] || [], ctx, sheet);
@@ -161,7 +210,13 @@ player.Scene = class extends player.Drawing {
     });
     this.traces = sheets.flatMap((sheet) => sheet.traces());
     player.drawMarks(this.marks, this.traces, view, this.colours.surface);
-    player.drawTexts(this.texts, sheets.flatMap((sheet) => sheet.words), view, this.head, this.colours.surface);
+    player.drawTexts(
+      this.texts,
+      sheets.flatMap((sheet) => sheet.words),
+      view,
+      this.head,
+      this.colours.surface,
+    );
     player.drawGutters(this.gutters, ctx);
     this.extras.replaceChildren();
     player.drawFold(this.extras, this, ctx);
@@ -179,7 +234,8 @@ player.Scene = class extends player.Drawing {
     this.overview.place();
     this.overview.drawSoon();
     this.painted(step);
-    for (const other of this.options.together()) if (other.view && !other.waiting && other.size.width && other.outdated()) other.schedule();
+    for (const other of this.options.together())
+      if (other.view && !other.waiting && other.size.width && other.outdated()) other.schedule();
   }
 
   // Pixels that the marks still lack to their place, while they slide there.
@@ -188,25 +244,32 @@ player.Scene = class extends player.Drawing {
     return slide ? slide.pixels * (1 - (slide.effect.getComputedTiming().progress ?? 1)) : 0;
   }
 
-  // Pixels that the marks begin right of their place: those by which the window has moved, and those still owed. None where
-  // motion is dear or unwanted.
+  // Pixels that the marks begin right of their place: those by which the window has moved, and those still
+  // owed. None where motion is dear or unwanted.
   slideOf(view, before, behind) {
     const moved = (view.lo - before.lo) * view.columnWidth;
     const other = moved < 0 || before.columnWidth !== view.columnWidth || before.left !== view.left;
     return other || this.dear || isStill() ? 0 : Math.min(moved + behind, view.size.width);
   }
 
-  // One step on: marks of a window that has moved slide to their new place, within the edges of their panels; in one that
-  // stands still the new columns fade in, from under a veil, unless steps come so fast that one fade would follow the other.
+  // One step on: marks of a window that has moved slide to their new place, within the edges of their panels;
+  // in one that stands still the new columns fade in, from under a veil, unless steps come so fast that one
+  // fade would follow the other.
   move(view, before, rested) {
     if (view.slide >= 1) {
       const way = [{ transform: `translateX(${view.slide}px)` }, { transform: "none" }];
       this.slides = [...this.picture.querySelectorAll(".dp-slides")].map((group) =>
-        Object.assign(group.animate(way, { duration: 200, easing: "ease-out" }), { pixels: view.slide }));
+        Object.assign(group.animate(way, { duration: 200, easing: "ease-out" }), { pixels: view.slide }),
+      );
     } else if (rested && view.lo === before.lo && before.columnWidth === view.columnWidth && !this.dear) {
-      const from = view.px(before.front.x + 0.5), wide = view.px(view.front.x + 0.5) - from;
+      const from = view.px(before.front.x + 0.5),
+        wide = view.px(view.front.x + 0.5) - from;
       if (wide <= 0 || view.byDepth || isStill()) return;
-      Object.assign(this.veil.style, { left: from + "px", width: wide + "px", height: view.size.height - view.bottom + "px" });
+      Object.assign(this.veil.style, {
+        left: from + "px",
+        width: wide + "px",
+        height: view.size.height - view.bottom + "px",
+      });
       this.veil.animate([{ opacity: 1 }, { opacity: 0 }], 120);
     }
   }
@@ -215,17 +278,31 @@ player.Scene = class extends player.Drawing {
     const present = new Set();
     const [lo, hi] = this.view.range;
     for (const mark of marks) {
-      const low = mark.x ?? mark.x0, high = mark.x ?? mark.x1;
+      const low = mark.x ?? mark.x0,
+        high = mark.x ?? mark.x1;
       if (mark.drawn === false || high < lo || low > hi) continue;
       present.add(mark.kind);
-      for (const part of [mark.state, mark.role, mark.glyph, mark.fill]) if (part) present.add(mark.kind + ":" + part);
+      for (const part of [mark.state, mark.role, mark.glyph, mark.fill])
+        if (part) present.add(mark.kind + ":" + part);
     }
     const entries = (this.head.legend || []).filter((entry) => present.has(entry[0])).slice(0, 6);
     const key = JSON.stringify(entries) + this.themeName;
     if (key === this.legendKey) return;
     this.legendKey = key;
     this.legendButton.hidden = !entries.length;
-    this.legend.replaceChildren(...entries.map(([, glyph, role, text]) => h("span", { class: "dp-legend-item" },
-      h("span", { class: "dp-legend-glyph", style: "color:" + player.roleColour(role, this.colours) }, glyph), " " + text)));
+    this.legend.replaceChildren(
+      ...entries.map(([, glyph, role, text]) =>
+        h(
+          "span",
+          { class: "dp-legend-item" },
+          h(
+            "span",
+            { class: "dp-legend-glyph", style: "color:" + player.roleColour(role, this.colours) },
+            glyph,
+          ),
+          " " + text,
+        ),
+      ),
+    );
   }
 };

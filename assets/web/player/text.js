@@ -1,8 +1,10 @@
 // Text in pictures: how wide a token is, how it is fitted; small number formats.
 // The rules are the same in Python (visualizers/scene/marks.py), so that both sides decide alike.
 const MONO = 0.602; // width of a character in a monospaced face, in em
-const SANS = 0.6, THIN = 0.4; // an estimate for digits and lower-case letters; for spaces and points
-const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
+const SANS = 0.6,
+  THIN = 0.4; // an estimate for digits and lower-case letters; for spaces and points
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
 const NONE = /\p{M}|\u200d/u;
 
 // Character cells a text takes as it is drawn: wide characters and emoji two, combining marks none.
@@ -14,7 +16,8 @@ player.cells = function (text) {
 
 const thin = (text) => text.split(/[ .,:;]/).length - 1;
 player.textWidth = (text, size, face) =>
-  size * (face === "sans" ? player.cells(text) * SANS - thin(text) * (SANS - THIN) : player.cells(text) * MONO);
+  size *
+  (face === "sans" ? player.cells(text) * SANS - thin(text) * (SANS - THIN) : player.cells(text) * MONO);
 
 // The whole token; without its leading ␣; cut with … if two characters stay; nothing.
 player.fit = function (text, width, size) {
@@ -30,7 +33,8 @@ player.fit = function (text, width, size) {
   return player.cells(kept) >= 2 ? kept + "…" : "";
 };
 
-// .0352: three significant digits, never 0 for something that is not nothing; as explorer/inspector/parts.py writes it.
+// .0352: three significant digits, never 0 for something that is not nothing; as explorer/inspector/parts.py
+// writes it.
 player.probability = function (p) {
   if (p === 0) return "0";
   if (p < 1e-6) return p.toExponential(1).replace("e-", "e−");

@@ -1,5 +1,6 @@
-// Only in a saved page: the comparison of the whole run, which the page carries: texts, charts, costs. Charts are drawn by the
-// plotly.js that the page carries too; it is unpacked when they come near the screen. All else was made by explorer/export/saved_comparison.py.
+// Only in a saved page: the comparison of the whole run, which the page carries: texts, charts, costs. Charts
+// are drawn by the plotly.js that the page carries too; it is unpacked when they come near the screen. All
+// else was made by explorer/export/saved_comparison.py.
 const NEAR = "300px"; // so far from the screen charts are drawn
 const CONFIG = { responsive: true, displaylogo: false };
 
@@ -11,11 +12,14 @@ page.unpack = async function (name) {
 
 // Calls `then` once, when the element comes near the screen.
 function whenNear(element, then) {
-  const observer = new IntersectionObserver((entries) => {
-    if (!entries.at(-1).isIntersecting) return; // on a busy machine several come at once, the newest last
-    observer.disconnect();
-    then();
-  }, { rootMargin: NEAR });
+  const observer = new IntersectionObserver(
+    (entries) => {
+      if (!entries.at(-1).isIntersecting) return; // on a busy machine several come at once, the newest last
+      observer.disconnect();
+      then();
+    },
+    { rootMargin: NEAR },
+  );
   observer.observe(element);
 }
 
@@ -35,9 +39,12 @@ class SavedComparison {
     this.body.innerHTML = html;
     this.body.addEventListener("change", () => this.draw());
     this.rows = [...this.body.querySelectorAll("tbody tr")];
-    this.body.querySelector("thead").addEventListener("click", ({ target }) => target.closest("button") && this.sort(target.closest("th")));
+    this.body
+      .querySelector("thead")
+      .addEventListener("click", ({ target }) => target.closest("button") && this.sort(target.closest("th")));
     whenNear(this.body.querySelector(".saved-charts"), async () => {
-      document.head.append(h("script", {}, await page.unpack("plotly"))); // the page's policy knows its hash, and no other
+      // The page's policy knows its hash, and no other.
+      document.head.append(h("script", {}, await page.unpack("plotly")));
       this.draw();
     });
   }
@@ -45,9 +52,12 @@ class SavedComparison {
   // Every chart under the choices of now.
   draw() {
     if (!window.Plotly) return;
-    const charts = this.charts[this.app.theme], { charge, likelihood } = Object.fromEntries(new FormData(this.body.querySelector("form")));
+    const charts = this.charts[this.app.theme],
+      { charge, likelihood } = Object.fromEntries(new FormData(this.body.querySelector("form")));
     for (const figure of this.body.querySelectorAll("[data-chart]")) {
-      const { chart } = figure.dataset, counted = `${chart} ${charge}`, [plot, caption] = figure.children;
+      const { chart } = figure.dataset,
+        counted = `${chart} ${charge}`,
+        [plot, caption] = figure.children;
       const { data, layout } = charts[chart] || charts[counted] || charts[`${counted} ${likelihood}`];
       Plotly.react(plot, data, layout, CONFIG);
       caption.textContent = layout.meta.caption;

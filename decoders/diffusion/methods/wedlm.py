@@ -63,7 +63,7 @@ def fillable(
         ),
         Parameter("temperature", "float", 0.0, "0 takes the most likely token of each mask.", 0.0, 100.0),
     ),
-    views=("physical_order", "canvas_grid", "canvas", "entropy", "timeline", "text"),
+    views=("reading_order", "canvas_grid", "canvas", "entropy", "timeline", "text"),
     parts=lambda parameters: [
         Part(
             "region", f"a window of {parameters['window']}", "The window moves along with the finished text."

@@ -22,7 +22,7 @@ Remembered = tuple[torch.Tensor, ...]  # each [B, M, ...]: what cross-attention 
 class CrossEntries(Entries):
     """One lane's entries, and what cross-attention reads for the tokens that the target has read."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.remembered: Remembered = ()
 

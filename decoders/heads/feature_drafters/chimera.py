@@ -121,7 +121,7 @@ class Trigrams(Entries):
     `tails`: the last tokens of the text, up to three, at the root and at each drafted node.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.last: torch.Tensor | None = None  # the target's newest state [d]
         self.tails: list[list[int]] = []

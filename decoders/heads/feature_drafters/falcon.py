@@ -201,7 +201,7 @@ class Blocks:
     Block 0 is the newest k known entries; drafted blocks are numbered from 1 in the order of drafting.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.past: Past | None = None
         self.known = 0
         self.behind: State | None = None  # the LSTM's state after the newest known entry

@@ -5,6 +5,8 @@ Entry i reads the feature of token i together with token i + 1; its output estim
 1, and is read instead of it where the target has not run. Knows no loss and no form of the layer.
 """
 
+from typing import Any
+
 import torch
 
 from decoders.heads.parts.layers import Entries, Past
@@ -19,7 +21,7 @@ class FeatureDrafter(DraftModule):
 
     sees = Sees(ALL, root=True, path=True)
 
-    def __init__(self, target: Target, **settings):
+    def __init__(self, target: Target, **settings: Any):
         super().__init__(target, **settings)
         self.own_embedding: torch.nn.Embedding | None = None  # of published drafters that have one
 

@@ -191,7 +191,7 @@ class Pairs(Entries):
     last call ran a network.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.nodes: list[Node] = []
         self.ran = 0

@@ -8,6 +8,7 @@ Knows only the call signature of transformers' layers.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -36,7 +37,9 @@ class Appending(Cache):
         super().__init__(layers=[])
         self.past = past
 
-    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, ...]:
         """Appends new keys and values and returns all."""
         new = (key_states, value_states)
         if self.past is not None:

@@ -197,7 +197,7 @@ class Entries:
     Node 0 is the last known entry, the root; drafted nodes are numbered from 1 in the order of drafting.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.past: Past | None = None
         self.known = 0
         self.outputs: torch.Tensor | None = None  # [1 + drafted, d], row 0 is the root's

@@ -46,7 +46,7 @@ class DraftModule(nn.Module):
     rates = (6e-3, 3e-3)  # learning rates of Muon (inner matrices) and AdamW (the rest)
     progress = 0.0  # share of training that is done, which the trainer sets for losses that depend on it
 
-    def __init__(self, target: Target, **settings):
+    def __init__(self, target: Target, **settings: Any):
         super().__init__()
         self.target, self.settings = target, settings  # `target` is no nn.Module, so it is not saved
 

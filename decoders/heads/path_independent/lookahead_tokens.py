@@ -25,7 +25,9 @@ class Behind(Cache):
         super().__init__(layers=[])
         self.past = past
 
-    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """All keys and values [B, H, T + N, D] of a layer."""
         keys, values = self.past[layer_idx]
         keys, values = keys.to(key_states.dtype), values.to(value_states.dtype)
@@ -40,7 +42,7 @@ class LookaheadTokens(DraftModule):
     enters: tuple[int, ...]
     sees = Sees(ALL, layers=True)
 
-    def __init__(self, target: Target, depth: int, **settings):
+    def __init__(self, target: Target, depth: int, **settings: Any):
         super().__init__(target, depth=depth, **settings)
         self.depth = depth
 

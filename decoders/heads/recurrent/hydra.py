@@ -5,6 +5,8 @@
 Hydra++ has deeper heads, and a decoder layer over all states whose output replaces h_n (prefix attention).
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -42,7 +44,7 @@ class Hydra(RecurrentHeads):
     kind = "hydra"
     decay = 0.8
 
-    def __init__(self, target: Target, depth: int = 4, rank: int = 48, blocks: int = 1, **settings):
+    def __init__(self, target: Target, depth: int = 4, rank: int = 48, blocks: int = 1, **settings: Any):
         super().__init__(target, depth=depth, rank=rank, blocks=blocks, **settings)
         self.depth, width = depth, target.width
         self.first = nn.ModuleList(FirstBlock(width, k + 1, rank) for k in range(1, depth + 1))

@@ -115,7 +115,7 @@ class States(Entries):
     children's depths; and the entries of a layer that attends to all states.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.states: list[torch.Tensor] = []
         self.depths: list[int] = []

@@ -54,7 +54,7 @@ class KeyMask(nn.Module):
         """
         sink, recent = self.settings["sink"], self.settings["recent"]
 
-        def attend(layer: int, q, k, v, mask):
+        def attend(layer: int, q, k, v, mask) -> torch.Tensor:
             whole, seen = reach(q.shape[2], k.shape[2], sink, recent, q.device)
             own = factors[layer]
             empty = ~own.any(-1) if drop else torch.zeros(len(own), dtype=torch.bool, device=own.device)

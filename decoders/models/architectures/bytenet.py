@@ -5,6 +5,7 @@ at once. Knows bytes as token ids, and tensors.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -34,7 +35,7 @@ class ByteNetConfig(PreTrainedConfig):
         separator: tuple[int, ...] = (),
         eos_token_id: int = 0,
         max_position_embeddings: int = 512,
-        **rest,
+        **rest: Any,
     ):
         self.vocab_size, self.width, self.kernel, self.sets = vocab_size, width, kernel, sets
         self.dilations, self.unfold, self.separator = list(dilations), list(unfold), list(separator)

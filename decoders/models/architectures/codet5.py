@@ -5,6 +5,8 @@ text.
 The layers are transformers' T5; `sentinels.py` masks spans and fills in answers. Knows token ids and tensors.
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 from torch.nn.functional import cosine_similarity, normalize, pad
@@ -28,7 +30,7 @@ class CodeT5Config(T5Config):
         sentinels: tuple[int, ...] = (),
         embedding: int = 32,
         max_position_embeddings: int = 512,
-        **rest,
+        **rest: Any,
     ):
         self.separator, self.sentinels, self.embedding = list(separator), list(sentinels), embedding
         self.max_position_embeddings = max_position_embeddings

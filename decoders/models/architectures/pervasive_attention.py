@@ -6,6 +6,7 @@ over the source gives each row's features.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -35,7 +36,7 @@ class PervasiveConfig(PreTrainedConfig):
         separator: tuple[int, ...] = (),
         eos_token_id: int = 0,
         max_position_embeddings: int = 128,
-        **rest,
+        **rest: Any,
     ):
         self.vocab_size, self.width, self.kernel, self.begin = vocab_size, width, list(kernel), begin
         self.causal_source, self.separator = causal_source, list(separator)

@@ -7,6 +7,7 @@ and cannot continue a text. Knows bytes as token ids, and tensors.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
@@ -38,7 +39,7 @@ class RecursiveConfig(PreTrainedConfig):
         separator: tuple[int, ...] = (),
         eos_token_id: int = 0,
         max_position_embeddings: int = 144,
-        **rest,
+        **rest: Any,
     ):
         self.vocab_size, self.length, self.shortest, self.channels = vocab_size, length, shortest, channels
         self.prefix, self.group, self.vector, self.separator = prefix, group, vector, list(separator)

@@ -10,6 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import nn
@@ -32,7 +33,7 @@ class RetroConfig(LlamaConfig):
     model_type = "retro"
 
     def __init__(
-        self, chunk: int = 16, after: int = 1, encoder_layers: int = 2, store_tokens: int = 0, **rest
+        self, chunk: int = 16, after: int = 1, encoder_layers: int = 2, store_tokens: int = 0, **rest: Any
     ):
         self.chunk, self.after, self.encoder_layers, self.store_tokens = (
             chunk,
@@ -97,7 +98,7 @@ class ChunkedCrossAttention(nn.Module):
         """States [N, c, d] of tokens and their neighbours [N, 2 c, d] -> [N, c, d], to be added. turns, asks:
         cosines and sines at the places of neighbours and of tokens.
         """
-        split = lambda x: x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # noqa: E731
+        split = lambda x: x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
         queries, keys = split(self.q(self.norm(states))), split(self.k(neighbours))
         queries, _ = apply_rotary_pos_emb(queries, queries, *asks)
         keys, _ = apply_rotary_pos_emb(keys, keys, *turns)

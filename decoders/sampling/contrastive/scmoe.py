@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import torch
 
 from decoders.engine.capabilities import Capability
+from decoders.engine.engine import Work
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
 from decoders.models.expert_routing import Routing, Seen, can_be_rerouted, rerouted, routers, watched
@@ -33,7 +34,7 @@ class OtherRouting:
         self.scorer = type(engine)(self.twin).attach(lane.tree)
 
     @property
-    def work(self):
+    def work(self) -> Work:
         """What the last call of `score` computed."""
         self.scorer.work.scope = str(self.routing)
         return self.scorer.work

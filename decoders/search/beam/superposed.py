@@ -12,6 +12,7 @@ import torch
 
 from decoders.datastore import Followers, encoded, followers, names
 from decoders.engine.capabilities import Capability
+from decoders.engine.engine import Work
 from decoders.engine.input_embeddings import input_embeddings
 from decoders.engine.tree import Tree
 from decoders.lane import Lane
@@ -100,7 +101,7 @@ class Mixture:
         self.scorer.mixed[self.newest] = shares @ each
 
     @property
-    def work(self):
+    def work(self) -> Work:
         """What the last `score` call computed; the prompt was this lane's own work before."""
         self.scorer.work.shared = 0
         return self.scorer.work

@@ -63,7 +63,7 @@ MIN_VALUE = 1e-9  # in place of 0, whose logarithm would rule out a text
         "language-model-decoding-as-likelihood-utility-alignment",
         "making-the-most-of-your-model",
     ),
-    views=("beam_tree", "sum_parts", "entropy", "dependencies", "text"),
+    views=("beam_tree", "score_terms", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["value_noise"] else "deterministic",
     parts=lambda parameters: [
         Part("frontier", "beams", "The num_beams best live texts; their most likely continuations compete."),

@@ -59,7 +59,7 @@ class State:
     together=scorers.unusable,
     suits=scorers.unscored,
     papers=("a-star-decoding",),
-    views=("pieces", "queue", "sum_parts", "entropy", "dependencies", "text"),
+    views=("segments", "queue", "score_terms", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

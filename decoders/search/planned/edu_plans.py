@@ -158,7 +158,7 @@ def suits(parameters: dict, target) -> str | None:
     ),
     suits=suits,
     papers=("generating-edu-extracts-for-plan-guided-summary",),
-    views=("plans", "beam_tree", "entropy", "text"),
+    views=("content_plans", "beam_tree", "entropy", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("expansion", "plans", "Sets of the prompt's clauses, by beam search with a plan model."),

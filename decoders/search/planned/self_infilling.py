@@ -333,7 +333,7 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
         replace(SHAPING[0], default=0.0),
     ),
     suits=fill_in_middle.suits,
-    views=("zones", "entropy", "text"),
+    views=("writing_order", "entropy", "text"),
     badge=badge,
     parts=lambda parameters: [
         Part("trigger", "largest probability", "Below tau the model jumps to the end of the text."),

@@ -230,7 +230,7 @@ def suits(parameters: dict, target) -> str | None:
         ),
     ),
     suits=suits,
-    views=("beads", "beam_tree", "entropy", "dependencies", "text"),
+    views=("topics", "beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("plan", "topics", "One topic per sentence, predicted by the model or set by a person."),

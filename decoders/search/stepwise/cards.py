@@ -95,7 +95,7 @@ def unusable(parameters: dict) -> str | None:
     together=unusable,
     suits=scorers.unscored,
     papers=("cascade-reward-sampling-for-efficient-decoding-time",),
-    views=("pieces", "scores", "entropy", "dependencies", "text"),
+    views=("segments", "scores", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

@@ -146,7 +146,7 @@ def scorer_part(parameters: dict) -> Part:
     together=scorers.unusable,
     suits=scorers.unscored,
     papers=("rankgen",),
-    views=("pieces", "scores", "entropy", "dependencies", "text"),
+    views=("segments", "scores", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

@@ -114,7 +114,7 @@ def unusable(parameters: dict) -> str | None:
     together=unusable,
     suits=scorers.unscored,
     papers=("transfer-q-star",),
-    views=("branches", "gauges", "entropy", "dependencies", "text"),
+    views=("branches", "values_per_token", "entropy", "dependencies", "text"),
     badge=lambda parameters: (
         "deterministic"
         if parameters["temperature"] == 0.0

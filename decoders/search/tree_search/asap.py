@@ -192,7 +192,7 @@ class Asap:
         *SHAPING,
     ),
     together=constraints.unusable,
-    views=("samples_trie", "beam_tree", "entropy", "dependencies", "text"),
+    views=("sample_trie", "beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         *constraints.parts(parameters),

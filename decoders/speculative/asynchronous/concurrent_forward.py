@@ -11,6 +11,7 @@ from contextlib import ExitStack, nullcontext
 import torch
 
 from decoders.lane import Lane
+from decoders.trace.events import Forward
 
 ALONE = 4  # the first forwards of the target, which run in turn
 FIRST = f"The first {ALONE} rounds run one model after the other, which shows what a forward costs alone."
@@ -67,6 +68,6 @@ class ConcurrentForward:
 
         return answer
 
-    def _forward(self, nodes: list[int], kind: str):
+    def _forward(self, nodes: list[int], kind: str) -> tuple[torch.Tensor, Forward | None]:
         with nullcontext() if self.stream is None else torch.cuda.stream(self.stream):
             return self.lane.unrecorded_score(nodes, kind, "target")

@@ -81,7 +81,7 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
         *GREEDY,
     ),
     papers=("duodecoding",),
-    views=("timeline", "draft_tree", "draft_round", "graph", "entropy", "dependencies", "text"),
+    views=("timeline", "draft_rounds", "one_round", "graph", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*endless_forks(parameters)),
     parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
 )

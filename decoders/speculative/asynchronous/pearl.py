@@ -85,7 +85,7 @@ def measured_window(lane: Lane) -> int:
         *GREEDY,
     ),
     papers=("parallel-speculative-decoding-with-adaptive-draft-length",),
-    views=("timeline", "draft_tree", "entropy", "dependencies", "text"),
+    views=("timeline", "draft_rounds", "entropy", "dependencies", "text"),
     parts=lambda parameters: [*described(*parts(parameters)), schedule(parameters)],
 )
 def pearl(lane: Lane) -> Iterator[None]:

@@ -110,7 +110,7 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
         *GREEDY,
     ),
     papers=("speculative-decoding-via-hybrid-drafting-and-rollback",),
-    views=("timeline", "draft_tree", "draft_round", "graph", "entropy", "dependencies", "text"),
+    views=("timeline", "draft_rounds", "one_round", "graph", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*endless_forks(parameters)),
     parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
 )

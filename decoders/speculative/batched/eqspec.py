@@ -26,7 +26,7 @@ from decoders.strategy import Parameter
 
 NONE, MISMATCH = "none", "first mismatch kept"
 MISTAKES = (NONE, BY_COLUMN, PADDING_KEPT, MISMATCH)
-VIEWS = ("batch", "draft_tree", "draft_round", "timeline", "entropy", "text")
+VIEWS = ("batch", "draft_rounds", "one_round", "timeline", "entropy", "text")
 GUESSES = Parameter("num_assistant_tokens", "int", 5, "Guesses per text and round.", low=1, high=32)
 
 

@@ -7,6 +7,7 @@ The same interface as `engine.Scorer`; the nodes asked for lie on one path in ea
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from transformers.cache_utils import Cache
@@ -24,7 +25,9 @@ class Rows(Cache):
         super().__init__(layers=[])
         self.stored, self.layer_count = stored, layers
 
-    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Adds the keys and values [B, H, N, D] of one layer; returns all of them."""
         if layer_idx == len(self.stored):
             self.stored.append([key_states, value_states])

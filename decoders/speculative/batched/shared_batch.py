@@ -20,7 +20,7 @@ from decoders.speculative.drafters.fixed_trees import likeliest, sampled
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verification, Verifier
 from decoders.strategy import Parameter
 
-BATCH_VIEWS = ("batch", "draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
+BATCH_VIEWS = ("batch", "draft_rounds", "one_round", "timeline", "entropy", "dependencies", "text")
 MAX_TEXTS = 15  # texts beside the lane's own
 OTHERS = "Once upon a time\nThe old man looked at the sky and said,\nBen has a red ball. Mia has a"
 PROMPTS = Parameter(

@@ -39,7 +39,7 @@ def slot_parameters(rows: int) -> tuple[Parameter, ...]:
 def plan_of(parameters: dict, depth: int) -> Plan:
     """Plans the trees of a module by its measured ranks, for at most `depth` slots after a node."""
 
-    def plan(lane: Lane, module: LookaheadTokens):
+    def plan(lane: Lane, module: LookaheadTokens) -> dict[int, StateTree]:
         n = min(depth, module.depth)
         if not n:
             return {0: StateTree({})}

@@ -10,6 +10,7 @@ from codecs import getincrementaldecoder
 
 import torch
 
+from decoders.engine.engine import Work
 from decoders.engine.tree import Tree
 from decoders.lane import Lane
 from decoders.speculative.drafters.fixed_trees import widths
@@ -82,7 +83,7 @@ class OwnTokens:
         self.scorer.release(dead)
 
     @property
-    def work(self):
+    def work(self) -> Work:
         """What the last `score` call computed."""
         return self.scorer.work
 

@@ -41,7 +41,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("dyspec",),
-    views=(*TIMED_TREE_VIEWS[:3], "heap", *TIMED_TREE_VIEWS[3:]),
+    views=(*TIMED_TREE_VIEWS[:3], "open_slots", *TIMED_TREE_VIEWS[3:]),
 )
 def dyspec(lane: Lane) -> Iterator[None]:
     """The draft tree grows node by node where the draft is confident, within a budget.

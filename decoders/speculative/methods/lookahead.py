@@ -217,7 +217,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("break-the-sequential-dependency-of-llm-inference",),
-    views=("draft_tree", "draft_round", "graph", "parallel_grid", "entropy", "dependencies", "text"),
+    views=("draft_rounds", "one_round", "graph", "parallel_grid", "entropy", "dependencies", "text"),
 )
 def lookahead(lane: Lane) -> Iterator[None]:
     """The model drafts for itself: a window of guesses yields n-grams that are verified in one forward.

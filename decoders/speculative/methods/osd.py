@@ -80,7 +80,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("online-speculative-decoding",),
-    views=("gauges", *TIMED_VIEWS),
+    views=("values_per_token", *TIMED_VIEWS),
     reads=lambda parameters: {"draft": {Capability.WEIGHTS}},
 )
 def osd(lane: Lane) -> Iterator[None]:

@@ -108,7 +108,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("speculative-decoding",),
-    views=("shortlist", *TIMED_VIEWS),
+    views=("target_top_tokens", *TIMED_VIEWS),
 )
 def specdec(lane: Lane) -> Iterator[None]:
     """A masked-diffusion model drafts a block in one forward; the target accepts near-best tokens.

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
+import torch
+
 from decoders.datastore import Prefix, encoded, followers, names
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
@@ -74,7 +76,7 @@ def staged(shape: Shape, levels: int, ahead: Callable[[Lane], Ahead], count: int
         read: set[int] = set()
         guessed = forwards = 0
 
-        def known_before(nodes: list[int]):
+        def known_before(nodes: list[int]) -> torch.Tensor:
             nonlocal guessed, forwards
             if unread := [n for n in nodes if n not in read]:
                 for node in unread[:]:

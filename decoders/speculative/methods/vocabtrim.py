@@ -5,6 +5,8 @@ Goel et al. (2025), VocabTrim: Vocabulary Pruning for Efficient Speculative Deco
 
 from collections.abc import Iterator
 
+import torch
+
 from decoders.datastore import names
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
@@ -27,7 +29,7 @@ def parts(parameters: dict, kept: list[int] | None = None) -> tuple[Drafter, Ver
     return simplest(drafted(source, shape), temperature)
 
 
-def draft_logits(lane: Lane, nodes: list[int]):
+def draft_logits(lane: Lane, nodes: list[int]) -> torch.Tensor:
     """The draft model's logits [N, V] after each node."""
     return lane.score(nodes, "draft", role="draft")
 
@@ -53,7 +55,7 @@ def draft_logits(lane: Lane, nodes: list[int]):
         *GREEDY,
     ),
     papers=("vocabtrim",),
-    views=(*TIMED_VIEWS[:3], "gauges", *TIMED_VIEWS[3:]),
+    views=(*TIMED_VIEWS[:3], "values_per_token", *TIMED_VIEWS[3:]),
 )
 def vocabtrim(lane: Lane) -> Iterator[None]:
     """The draft's vocabulary is cut to the tokens that are frequent in texts of the task; nothing is trained.

@@ -96,7 +96,7 @@ def planning(parameters: dict) -> Drafter:
         max_skipped = min(parameters["skip_layers"], total - 1)
         parent, token = lane.tree.parents[node], lane.tree.tokens[node]
         copies = [lane.tree.add(parent, token) for _ in range(max_skipped + 1)]
-        run = lambda i, states: lane.through(copies[: len(states)], i, states)  # noqa: E731
+        run = lambda i, states: lane.through(copies[: len(states)], i, states)
         skipped, close, table = plan(streams, run, max_skipped)
         lane.drop(copies)
         planned_at = lane.written

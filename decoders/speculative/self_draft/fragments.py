@@ -6,6 +6,7 @@ heads/path_independent/fragments.py, or Medusa's; the model knows which ones fit
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -71,7 +72,7 @@ class Heads:
             self.state = lane.scorers["target"].hidden([draft.root, *verification.path][-1])
 
 
-def heads_of(target):
+def heads_of(target) -> Any:
     """The heads that guess for a target: those trained on whole fragments, else Medusa's; None without."""
     heads = getattr(target, "heads", {})
     return heads.get("fragments") or heads.get("medusa")

@@ -76,7 +76,7 @@ def described(parameters: dict) -> list[Part]:
         *GREEDY,
     ),
     papers=("accelerating-inference-in-large-language-models-with",),
-    views=("layers", "entropy", "draft_round", "draft_tree", "dependencies", "text"),
+    views=("layers", "entropy", "one_round", "draft_rounds", "dependencies", "text"),
     badge=badge,
     parts=described,
     reads=reads_layers,

@@ -8,7 +8,7 @@ import asyncio
 import shlex
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 
@@ -54,9 +54,52 @@ def drafters() -> list[str]:
     return [*small_models(), *own]
 
 
+class Form(NamedTuple):
+    """What a visitor sets, and the buttons below."""
+
+    texts: gr.Textbox
+    upload: gr.UploadButton
+    one: gr.Dropdown
+    other: gr.Dropdown
+    tokens: gr.Slider
+    drafted: gr.Slider
+    temperature: gr.Slider
+    start: gr.Button
+    stop: gr.Button
+
+
+class Results(NamedTuple):
+    """Where a report is shown. `found`, `command`: the report and the command that makes it."""
+
+    body: gr.Column
+    save: gr.DownloadButton
+    places: dict[str, Captioned]
+    metrics: gr.Dataframe
+    groups: gr.Dataframe
+    worst: gr.Dataframe
+    found: gr.State
+    command: gr.State
+
+    @property
+    def figures(self) -> list:
+        """The parts of all figures."""
+        return [part for place in self.places.values() for part in place.parts]
+
+
 def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
     """Declares the section."""
     gr.Markdown(f"## Acceptance over many prompts\n{ABOUT}")
+    form = form_of()
+    says = gr.Markdown(elem_id="acceptance-says")
+    results = results_of()
+    offer_drafters(tab, form, loader)
+    measure_on_press(form, says, results, on_screen, look, runs, loader)
+    read_files(form, says, on_screen)
+    save_on_press(says, results)
+
+
+def form_of() -> Form:
+    """Declares the form."""
     names = small_models()
     first = DRAFT if DRAFT in names else names[0]
     with gr.Row():
@@ -77,7 +120,11 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
             with gr.Row():
                 start = gr.Button("Measure acceptance", variant="primary", size="md", min_width=160)
                 stop = gr.Button("Stop measuring", size="md", min_width=140, visible=False)
-    says = gr.Markdown(elem_id="acceptance-says")
+    return Form(texts, upload, one, other, tokens, drafted, temperature, start, stop)
+
+
+def results_of() -> Results:
+    """Declares what a report is shown in; hidden until there is one."""
     found, command = gr.State(None), gr.State(None)
     with gr.Column(visible=False) as body:
         with gr.Row():
@@ -101,26 +148,42 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
             wrap=True,
             column_widths=PROMPT_WIDTHS,
         )
-    figures = [part for place in places.values() for part in place.parts]
+    return Results(body, save, places, metrics, groups, worst, found, command)
+
+
+def offer_drafters(tab: gr.Tab, form: Form, loader: Loader) -> None:
+    """Offers the strategies that draft by themselves, once the tab is opened and the models are there."""
 
     async def offered() -> dict:
         await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
         names = await asyncio.to_thread(drafters)
-        for choice, known in ((one, names), (other, [NONE, *names])):
+        for choice, known in ((form.one, names), (form.other, [NONE, *names])):
             choice.choices = [(name, name) for name in known]  # what events of all visitors may be sent
-        return {choice: gr.Dropdown(choice.choices) for choice in (one, other)}
+        return {choice: gr.Dropdown(choice.choices) for choice in (form.one, form.other)}
 
-    tab.select(offered, None, [one, other], **UNTRACKED, **QUIET)
+    tab.select(offered, None, [form.one, form.other], **UNTRACKED, **QUIET)
+
+
+def measure_on_press(
+    form: Form,
+    says: gr.Markdown,
+    results: Results,
+    on_screen: gr.HTML,
+    look: gr.HTML,
+    runs: Runs,
+    loader: Loader,
+) -> None:
+    """Measures a report slice by slice when the button is pressed, and shows it."""
 
     def buttons(measuring: bool = False) -> dict:
-        return {start: gr.Button(visible=not measuring), stop: gr.Button(visible=measuring)}
+        return {form.start: gr.Button(visible=not measuring), form.stop: gr.Button(visible=measuring)}
 
     def drawn(report: dict | None, theme: str) -> dict:
         if report is None:
-            return {part: gr.skip() for part in figures}
+            return {part: gr.skip() for part in results.figures}
         return {
             part: update
-            for name, place in places.items()
+            for name, place in results.places.items()
             for part, update in place.updates(figure(report, name, look_of(theme))).items()
         }
 
@@ -148,27 +211,47 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
                 last = await asyncio.wrap_future(runs.on_worker(lambda: advance(pieces)))
                 done, report = (done, last) if isinstance(last, dict) else (last, None)
             shown = await asyncio.to_thread(drawn, report, theme)
-            tables = {metrics: metric_table(report), groups: group_rows(report), worst: prompt_rows(report)}
-            texts = {says: sentences(report), found: report, command: command_line(target, chosen, how)}
-            yield texts | tables | shown | {body: gr.Column(visible=True)} | buttons()
+            command = command_line(target, chosen, how)
+            texts = {says: sentences(report), results.found: report, results.command: command}
+            yield (
+                texts | tables(report, results) | shown | {results.body: gr.Column(visible=True)} | buttons()
+            )
         except Refusal as error:
             yield {says: escaped(str(error))} | buttons()
         finally:
             if pieces is not None:  # frees the KV slots of an unfinished lane, on the thread that owns them
                 runs.on_worker(pieces.close)
 
-    measuring = start.click(
+    shown = [results.body, results.found, results.command, results.metrics, results.groups, results.worst]
+    measuring = form.start.click(
         measure,
-        [on_screen, look, texts, one, other, tokens, drafted, temperature],
-        [says, body, found, command, metrics, groups, worst, start, stop, *figures],
+        [on_screen, look, form.texts, form.one, form.other, form.tokens, form.drafted, form.temperature],
+        [says, *shown, form.start, form.stop, *results.figures],
         show_progress_on=says,
         concurrency_limit=AT_ONCE,
         **QUIET,
     )
-    stop.click(
-        lambda: buttons() | {says: "Stopped."}, None, [start, stop, says], cancels=[measuring], **QUIET
+    form.stop.click(
+        lambda: buttons() | {says: "Stopped."},
+        None,
+        [form.start, form.stop, says],
+        cancels=[measuring],
+        **QUIET,
     )
-    look.change(drawn, [found, look], figures, **UNTRACKED, **QUIET)
+    look.change(drawn, [results.found, look], results.figures, **UNTRACKED, **QUIET)
+
+
+def tables(report: dict, results: Results) -> dict:
+    """The tables of a report."""
+    return {
+        results.metrics: metric_table(report),
+        results.groups: group_rows(report),
+        results.worst: prompt_rows(report),
+    }
+
+
+def read_files(form: Form, says: gr.Markdown, on_screen: gr.HTML) -> None:
+    """Fills the field with the prompts of a file that a visitor opens."""
 
     async def uploaded(_: None, upload: str) -> tuple[Any, str]:
         def text() -> str:
@@ -180,14 +263,19 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
         except Refusal as error:
             return gr.skip(), escaped(str(error))
 
-    upload.upload(
+    form.upload.upload(
         uploaded,
-        [upload, on_screen],
-        [texts, says],
+        [form.upload, on_screen],
+        [form.texts, says],
         js="(file) => [null, ExplorerPage.app.traces.visit(file)]",
         show_progress_on=says,
         **QUIET,
     )
+
+
+def save_on_press(says: gr.Markdown, results: Results) -> None:
+    """Makes the file of a report when its button is pressed."""
+    save = results.save
 
     async def saved(report: dict | None, command: str) -> str | None:
         from explorer.acceptance.report_page import report_page
@@ -197,7 +285,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
         page = await asyncio.to_thread(report_page, report, command)
         return write_served(save, "acceptance.html", page.encode())
 
-    save.click(saved, [found, command], save, show_progress_on=says, **QUIET).success(
+    save.click(saved, [results.found, results.command], save, show_progress_on=says, **QUIET).success(
         None, save, save, js=FETCH
     )
 

@@ -6,6 +6,7 @@ Takes plain answers (assets/experiments); knows no experiment by name.
 
 import html
 import math
+from collections.abc import Callable
 
 from explorer.catalog import search
 from explorer.experiments.groups import GROUPS
@@ -121,7 +122,7 @@ def shares(column: tuple) -> list[float | None]:
     return [None if cell is None else place(cell) for cell in column]
 
 
-def scale(values: list[float]):
+def scale(values: list[float]) -> Callable[[float], float]:
     """Returns a function that maps the range of `values` to [0, 1]; it returns 0.5 if all are equal."""
     low, high = min(values), max(values)
     return lambda value: 0.5 if low == high else (value - low) / (high - low)

@@ -8,6 +8,7 @@ import asyncio
 import base64
 import html
 import json
+from typing import Any
 
 import gradio as gr
 
@@ -163,7 +164,7 @@ def kinds(answer: dict) -> list[str]:
     return ["str" if any(isinstance(cell, str) for cell in column) else "number" for column in columns]
 
 
-def shaded(answer: dict):
+def shaded(answer: dict) -> Any:
     """The table as a pandas Styler: numbers have three digits, and larger numbers in a column are darker. The
     first column, which names the rows, and columns with a single value are not shaded.
     """

@@ -8,6 +8,7 @@ import json
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 from starlette.requests import Request
@@ -187,7 +188,7 @@ def papers_map() -> tuple:
     return graph, columns(graph)
 
 
-def map_of(words: str, family: str, status: str, look: str):
+def map_of(words: str, family: str, status: str, look: str) -> Any:
     """The map of the matching papers, as a figure; None if there are none."""
     from explorer.catalog.paper_map import around
     from visualizers.figures.paper_map import paper_map  # on demand: plotly is slow to import

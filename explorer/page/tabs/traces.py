@@ -19,6 +19,7 @@ from pydantic import Field
 from decoders import memory_options
 from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
+from decoders.view_names import current
 from explorer.export import run_file
 from explorer.export.foreign_traces import declarations
 from explorer.page.qr_code import svg
@@ -231,7 +232,7 @@ def save_on_click(
 def save_request(runs: Runs, form: str, click: str) -> tuple[Run, Save]:
     """The run and the request that a click asks for. Raises Refusal with one sentence."""
     asked = read(Click, parsed(click.encode(errors="replace")))
-    lane, view = asked.chosen.lane, asked.chosen.view
+    lane, view = asked.chosen.lane, current(asked.chosen.view or AS_SHOWN)
     if not runs.belongs(asked.run, asked.session):
         raise Refusal(GONE)
     run, (form, of_lane) = runs.find(asked.run), (form.removesuffix(" of lane"), form.endswith(" of lane"))
@@ -240,7 +241,7 @@ def save_request(runs: Runs, form: str, click: str) -> tuple[Run, Save]:
         raise Refusal(f"Lane {lane} has not been decoded yet; choose another, or press Run.")
     count = len(run.records)
     views = [*asked.views, *[None] * count][:count]
-    if seen and form in ("figure", "slide") and view not in (None, AS_SHOWN):
+    if seen and form in ("figure", "slide") and view != AS_SHOWN:
         if view not in views_of(run.records[seen.lane].trace):
             raise Refusal(f"Lane {lane} has no view {titles().get(view, view)}; choose another.")
         views[seen.lane] = view

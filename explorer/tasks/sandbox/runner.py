@@ -14,10 +14,10 @@ import sys
 
 sys.path.insert(0, __file__.rpartition("/")[0])
 
-from _json import encode_basestring_ascii as quoted  # noqa: E402  json itself is slow to load
+from _json import encode_basestring_ascii as quoted  # json itself is slow to load
 
-import allowed  # noqa: E402
-import kernel  # noqa: E402
+import allowed
+import kernel
 
 LONGEST = 10_000  # maximum characters of a value
 

@@ -9,7 +9,7 @@ from argparse import Namespace
 from decoders.models.architectures.bytenet import ByteNet, ByteNetConfig
 from explorer.training.data.byte_tokens import byte_tokenizer
 from explorer.training.data.conversions import ARROW, conversions, date, digits
-from explorer.training.small_streams import BYTES, finished, fit, made, rows, solved
+from explorer.training.small_streams import BYTES, Rows, finished, fit, made, rows, solved
 
 NAME = "tiny-bytenet"
 SHAPE = dict(width=32, dilations=(1, 2, 4, 8, 16), sets=2, unfold=(1.0, 2))
@@ -30,7 +30,7 @@ def main(args: Namespace) -> None:
         lambda: ByteNet(ByteNetConfig(**SHAPE, separator=separator, max_position_embeddings=LONGEST))
     )
 
-    def feed(seen: int):
+    def feed(seen: int) -> Rows:
         return rows(tokenizer, conversions(random.Random(f"bytenet {seen}"), BATCH, KINDS))
 
     held = rows(tokenizer, conversions(random.Random("held out"), HELD_OUT, KINDS, unseen=True))

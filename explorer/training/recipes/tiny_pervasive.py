@@ -8,7 +8,7 @@ from argparse import Namespace
 from decoders.models.architectures.pervasive_attention import PervasiveAttention, PervasiveConfig
 from explorer.training.data.byte_tokens import byte_tokenizer
 from explorer.training.data.conversions import ARROW, conversions, turned
-from explorer.training.small_streams import BYTES, finished, fit, made, rows, solved
+from explorer.training.small_streams import BYTES, Rows, finished, fit, made, rows, solved
 
 NAME = "tiny-pervasive"
 SHAPE = dict(width=16, layers=4, kernel=(3, 3))
@@ -28,7 +28,7 @@ def main(args: Namespace) -> None:
     )
     model = made(lambda: PervasiveAttention(config))
 
-    def feed(seen: int):
+    def feed(seen: int) -> Rows:
         return rows(tokenizer, conversions(random.Random(f"pervasive {seen}"), BATCH, (turned,)))
 
     unseen = conversions(random.Random("held out"), HELD_OUT, (turned,), unseen=True)

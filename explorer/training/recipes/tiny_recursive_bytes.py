@@ -10,7 +10,17 @@ from decoders.models.architectures.recursive_bytes import RecursiveBytes, Recurs
 from explorer.tasks.correction import sentence
 from explorer.training.data.byte_tokens import byte_tokenizer
 from explorer.training.data.conversions import ARROW, held
-from explorer.training.small_streams import BYTES, Problem, bytes_right, finished, fit, made, rows, solved
+from explorer.training.small_streams import (
+    BYTES,
+    Problem,
+    Rows,
+    bytes_right,
+    finished,
+    fit,
+    made,
+    rows,
+    solved,
+)
 
 NAME = "tiny-recursive-bytes"
 SHAPE = dict(length=64, channels=64, vector=256)
@@ -39,7 +49,7 @@ def main(args: Namespace) -> None:
     config = RecursiveConfig(**SHAPE, separator=separator, max_position_embeddings=LONGEST)
     model = made(lambda: RecursiveBytes(config))
 
-    def feed(seen: int):
+    def feed(seen: int) -> Rows:
         return rows(tokenizer, copies(random.Random(f"copies {seen}"), BATCH))
 
     unseen = copies(random.Random("held out"), HELD_OUT, unseen=True)

@@ -75,7 +75,7 @@ def test_folded_and_unfolded_values_agree():
     """
     generator = torch.Generator().manual_seed(0)
     heads, width, d, count = 4, 3, 7, 5
-    draw = lambda *size: torch.randn(*size, generator=generator, dtype=torch.float64)  # noqa: E731
+    draw = lambda *size: torch.randn(*size, generator=generator, dtype=torch.float64)
     w_v, w_o, x, attention = (
         draw(heads * width, d),
         draw(d, heads * width),

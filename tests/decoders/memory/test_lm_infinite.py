@@ -37,7 +37,7 @@ def test_the_worked_mask():
 def test_outputs_are_those_of_the_formula(cap, first):
     local, rotary = 4, Rotary(10000.0 ** (-torch.arange(WIDTH // 2) / (WIDTH // 2)))
     generator = torch.Generator().manual_seed(0)
-    draw = lambda heads: torch.randn(heads, COUNT, WIDTH, dtype=torch.float64, generator=generator)  # noqa: E731
+    draw = lambda heads: torch.randn(heads, COUNT, WIDTH, dtype=torch.float64, generator=generator)
     q, k, v, positions = draw(HEADS), draw(KV), draw(KV), torch.arange(COUNT)
     shape = Shape(1, HEADS, KV, WIDTH, WIDTH**-0.5, rotary, torch.device("cpu"))
     slots = Slots(torch.zeros(1), torch.zeros(1, KV, COUNT), positions)

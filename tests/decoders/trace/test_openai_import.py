@@ -89,8 +89,8 @@ def test_an_imported_lane_is_a_sound_trace_that_the_page_can_show():
     again = from_json(json.loads(json.dumps(trace.to_json(), allow_nan=False)))
     assert microscope(again) == microscope(trace) and again.text() == trace.text()
     declared = declarations([trace])
-    assert {"entropy", "draft_tree", "text"} <= set(declared["imported"]["views"])
-    assert viewed(setup, declared, [trace])["lanes"][0]["view"] == "draft_tree" and "models" not in setup
+    assert {"entropy", "draft_rounds", "text"} <= set(declared["imported"]["views"])
+    assert viewed(setup, declared, [trace])["lanes"][0]["view"] == "draft_rounds" and "models" not in setup
     assert microscope(trace)["classes"] == [], (
         "what was rejected is not told, so shares by class would mislead"
     )
@@ -100,7 +100,7 @@ def test_an_imported_lane_is_a_sound_trace_that_the_page_can_show():
 def test_an_imported_lane_offers_what_it_has_and_says_what_it_does_not_know():
     drafted, plain = from_response(response(7, [3, 3, 1], [2, 0, 1])), from_response(response(3))
     views = [set(declarations([trace])["imported"]["views"]) for trace in (drafted, plain)]
-    of_rounds = {"accepted_lengths", "draft_round", "draft_tree", "graph", "shortlist"}
+    of_rounds = {"accepted_lengths", "one_round", "draft_rounds", "graph", "target_top_tokens"}
     assert views[0] == {"entropy", "sampler", "text"} | of_rounds
     assert views[1] == {"entropy", "sampler", "text"}
     for trace in (drafted, plain):

@@ -81,6 +81,13 @@ def broken(record, change):
         lambda r: r["steps"][0]["events"].append({"type": "Verdict", "node": 5, "status": "liked"}),
         lambda r: r["steps"][0]["events"].append({"type": "Verdict", "node": 12345, "status": "accepted"}),
         lambda r: r["steps"][0]["events"].append({"type": "Commit", "nodes": [4, 5], "logprobs": [0.0]}),
+        lambda r: r["steps"][0]["events"].append({"type": "Commit", "nodes": [3], "logprobs": [1.0]}),
+        lambda r: r["steps"][0]["events"].append(
+            {"type": "Propose", "node": 999, "parent": 3, "token": 1, "source": "x", "logprob": 800.0}
+        ),
+        lambda r: r["steps"][0]["events"].append(
+            {"type": "Distribution", "node": 3, "view": "target", "top": [[1, 2.0]], "rest": 0, "entropy": 0}
+        ),
         lambda r: r["steps"][0]["events"].append({"type": "Explode"}),
         lambda r: r["vocabulary"].update({"<script>": "00"}),
         lambda r: r["vocabulary"].update({"7": "zz"}),
@@ -93,7 +100,7 @@ def test_files_that_contradict_the_schema_are_refused_in_one_sentence(record, ch
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
 
 
-@pytest.mark.parametrize("data", [b"hello", b"\xff\xfe", b"[1, 2]", b"{}", b"\x1f\x8b broken"])
+@pytest.mark.parametrize("data", [b"hello", b"\xff\xfe", b"[1, 2]", b"[1e300]", b"{}", b"\x1f\x8b broken"])
 def test_other_files_are_refused_in_one_sentence(tmp_path, data):
     path = tmp_path / "x.json"
     path.write_bytes(data)

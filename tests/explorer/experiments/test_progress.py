@@ -115,7 +115,7 @@ def test_the_command_says_how_far_it_is_and_prints_the_answer_alone(monkeypatch,
         rows = [[side, 1 / 6] for side in progress.each(range(1, 7))]
         return Result(["side", "share"], rows, ["All are alike."])
 
-    says = lambda answer: f"{len(answer['rows'])} sides."  # noqa: E731
+    says = lambda answer: f"{len(answer['rows'])} sides."
     dice = Experiment("dice", "Is it fair?", "What falls?", run, says, lambda answer: Basis(exact="a proof"))
     monkeypatch.setattr(experiments, "find", lambda name: dice)
     models = {"target": SimpleNamespace(name="chance")}

@@ -46,9 +46,3 @@ def test_every_group_of_parameters_has_a_place():
     declared = {p.get("group") or "own" for s in strategies().values() for p in s.declaration()["parameters"]}
     declared |= {p["group"] for p in memory_options.page_fields()["parameters"]}
     assert declared == set(places) and len(places) == len(declared)
-
-
-def test_scripts_stay_small():
-    """All lines, with comments and blank ones: what Python can make or Gradio can show is not a script's."""
-    lines = [line for path in (ASSETS / "web").rglob("*.js") for line in path.read_text("utf-8").splitlines()]
-    assert len(lines) <= 5470

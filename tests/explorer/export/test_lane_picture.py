@@ -13,7 +13,7 @@ def test_the_first_run_knows_its_slots_and_so_do_its_pictures_and_a_reopened_tra
         assert shown["KV slots"] != MISSING and int(shown["KV slots"]) == trace.steps[-1].slots
         words = f"{shown['KV slots']} KV slots"
         assert words in costs_text(trace, None)
-        view = "beam_tree" if trace.strategy == "beam" else "draft_tree"
+        view = "beam_tree" if trace.strategy == "beam" else "draft_rounds"
         assert words in picture(trace, view) and words in slide(trace, view)
         again = from_json(trace.to_json())
         assert strip(again.costs) == strip(trace.costs) and table_row(again.costs) == table_row(trace.costs)

@@ -117,7 +117,7 @@ def test_a_run_file_is_read_again_as_it_was_written(page):
         read, again = run_file.unpack(data)
         assert [t.to_json() for t in again] == [t.to_json() for t in traces]
         assert read["prompt"] == setup["prompt"] and read["max_new_tokens"] == setup["max_new_tokens"]
-        assert [lane["view"] for lane in read["lanes"]] == ["beam_tree", "draft_tree"]
+        assert [lane["view"] for lane in read["lanes"]] == ["beam_tree", "draft_rounds"]
         assert read["models"] == {"target": TARGET, "draft": DRAFT}
 
 

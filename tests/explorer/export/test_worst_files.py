@@ -122,7 +122,7 @@ def measure(name: str, data: bytes) -> None:
     before, clock = peak(), os.times()
     _, traces = run_file.unpack(data)
     run = Runs(None).show(traces)
-    first = answer(run, [{"view": "draft_tree", "ops": 0, "rows": 0}] * len(traces), PIECE_OPS)
+    first = answer(run, [{"view": "draft_rounds", "ops": 0, "rows": 0}] * len(traces), PIECE_OPS)
     marks = [
         len(step) for lane in first["lanes"] for step in (*lane["ops"], *(r["chips"] for r in lane["rows"]))
     ]

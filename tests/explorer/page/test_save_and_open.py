@@ -54,14 +54,14 @@ def test_every_form_is_saved_and_read_again(runs):
 
 
 def test_one_lane_alone_is_a_trace_or_a_page_with_the_view_it_shows(runs):
-    views = ["entropy", "draft_round"]
+    views = ["entropy", "one_round"]
     trace = call(runs, "explorer_save", run="example", form="trace", lane=1, views=views)
     assert trace["name"] == "once-upon-a-time.lane-2.trace.json.gz"
     _, (alone,) = run_file.unpack(base64.b64decode(trace["data"]))
     assert alone.strategy == "speculative"
     page = call(runs, "explorer_save", run="example", form="page", lane=1, views=views)
     setup, _ = run_file.unpack(base64.b64decode(page["data"]))
-    assert [lane["view"] for lane in setup["lanes"]] == ["draft_round"]
+    assert [lane["view"] for lane in setup["lanes"]] == ["one_round"]
 
 
 @pytest.mark.parametrize("ending", ["graphml", "gexf", "dot", "json"])
@@ -206,5 +206,5 @@ def test_names_of_files_are_harmless():
 
 def test_a_picture_is_called_as_its_view_is_on_the_page(runs):
     run = runs.find("example")
-    name = save_and_open.picture_name(run, run.records[1].trace, 1, "draft_tree")
+    name = save_and_open.picture_name(run, run.records[1].trace, 1, "draft_rounds")
     assert name == "once-upon-a-time.lane-2.draft-rounds"

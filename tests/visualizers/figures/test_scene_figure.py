@@ -88,7 +88,7 @@ def test_these_strategies_show_most_views():
 
 def test_a_view_that_is_not_made_for_a_trace_says_so(traces):
     with pytest.raises(ValueError, match="The view Score terms cannot draw a trace of Best-first search"):
-        figure(traces["best_first"], "sum_parts")
+        figure(traces["best_first"], "score_terms")
 
 
 def test_the_text_is_whole_and_tinted_by_state(traces):

@@ -57,7 +57,7 @@ def test_everything_that_a_figure_draws_is_in_one_of_the_lines_of_its_slide(name
 
 
 def test_rounds_are_large_on_a_slide_as_a_line_shows_its_own_alone():
-    made = figure(recorded_runs.traces()[1], "draft_tree")
+    made = figure(recorded_runs.traces()[1], "draft_rounds")
     at = frame(made)
     plan, _, _ = best(at)
     whole = (HIGH - TOP - FOOT) / (at.bottom - at.top)

@@ -47,7 +47,7 @@ def test_no_word_of_a_figure_hits_another(name):
 
 
 def test_tokens_of_draft_rounds_and_beams_are_whole_in_a_figure():
-    for name, view in (("speculative", "draft_tree"), ("beam", "beam_tree"), ("speculative", "entropy")):
+    for name, view in (("speculative", "draft_rounds"), ("beam", "beam_tree"), ("speculative", "entropy")):
         words = [
             one[4]
             for one in boxes(ElementTree.fromstring(svg(figure(load(method_cards.file_of(name)), view))))
@@ -74,6 +74,7 @@ def test_what_is_cut_all_the_same_is_whole_when_it_is_pointed_at():
         ("␣garden", 2, "garden"),
         ("in the garden", 2, "in the\ngarden"),
         ("incomprehensibilities", 2, "incomp\nrehen…"),
+        ("x" * 20_000, 3, "xxxxxx\nxxxxxx\nxxxxx…"),  # of a foreign file; minutes if each line measured all
         ("", 2, ""),
     ],
 )

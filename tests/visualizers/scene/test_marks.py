@@ -52,6 +52,6 @@ def test_looking_for_views_loads_no_plotly():
 
 
 def test_views_are_found_and_an_unknown_one_is_named():
-    assert {"beam_tree", "draft_tree", "text"} <= set(names())
+    assert {"beam_tree", "draft_rounds", "text"} <= set(names())
     with pytest.raises(ValueError, match="no view named 'nothing'"):
         build("nothing", None)

@@ -7,6 +7,7 @@ looks ahead.
 """
 
 import math
+from typing import Any
 
 from visualizers.scene.marks import Header, Op, cells, fit, probability, view, visible
 
@@ -174,7 +175,7 @@ class Entropy:
         return visible(self.header.vocabulary.get(token, b"?"))
 
 
-def mark(key: str, kind: str, **fields) -> Op:
+def mark(key: str, kind: str, **fields: Any) -> Op:
     """The birth of a mark."""
     return {"id": key, "kind": kind, **fields}
 

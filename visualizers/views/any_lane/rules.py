@@ -146,8 +146,8 @@ def plain(text: str) -> list[Line]:
     return lines
 
 
-def bracketed(text: str) -> list[Line]:
-    """A line for each member of a long bracket, further in than the bracket."""
+def brackets(text: str) -> dict[int, int]:
+    """Where each bracket opens -> where it closes."""
     closing, open_, quoted = {}, [], False
     for at, sign in enumerate(text):
         if sign == '"' and text[at - 1 : at] != "\\":
@@ -156,8 +156,13 @@ def bracketed(text: str) -> list[Line]:
             open_.append(at)
         elif not quoted and sign in "}]" and open_:
             closing[open_.pop()] = at
-    long = {at for at, end in closing.items() if end - at > SHORT}
-    ends = {closing[at] for at in long}
+    return closing
+
+
+def bracketed(text: str) -> list[Line]:
+    """A line for each member of a long bracket, further in than the bracket."""
+    long = {at: end for at, end in brackets(text).items() if end - at > SHORT}
+    ends = set(long.values())
     lines: list[Line] = [(0, [])]
     stack: list[int] = []  # of the brackets that are open, whether each is long
     quoted = False

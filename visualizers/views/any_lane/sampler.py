@@ -6,6 +6,7 @@ all. Knows no strategy. Marks stand in panels of their own step, which go with t
 """
 
 import math
+from typing import Any
 
 from visualizers.analysis import distribution_stages
 from visualizers.scene.marks import Header, Nodes, Op, fit, probability, view
@@ -168,11 +169,11 @@ class Picture:
                 )
         return [*panels, *marks, *self._draw()]
 
-    def _mark(self, panel: str, kind: str, **fields) -> Op:
+    def _mark(self, panel: str, kind: str, **fields: Any) -> Op:
         self.made += 1
         return {"id": f"{self.number}.{self.made}", "kind": kind, "panel": f"{panel}{self.number}", **fields}
 
-    def _label(self, panel: str, x: float, y: float, text: str, **fields) -> Op:
+    def _label(self, panel: str, x: float, y: float, text: str, **fields: Any) -> Op:
         return self._mark(panel, "label", x=round(x, 3), y=y, text=text, **{"align": "left", **fields})
 
     def _names(self, rows: int) -> list[Op]:
@@ -224,7 +225,7 @@ class Picture:
         bar = self._bar(x, y, width, state="rejected", fill="dotted", hover=lines, node=self.node)
         return [bar, self._label("rows", x + width + 0.4, y, "✕", role="rejected", size=10)]
 
-    def _bar(self, x: float, y: int, width: float, **fields) -> Op:
+    def _bar(self, x: float, y: int, width: float, **fields: Any) -> Op:
         width = round(max(width, 0.15), 3)
         return self._mark("rows", "cell", x=round(x + width / 2, 3), y=y, w=width, h=0.66, **fields)
 

@@ -1,4 +1,4 @@
-"""Candidates: the texts to choose from, their pairwise distances, and the one that is nearest to all.
+"""Candidate matrix: the texts to choose from, their pairwise distances, and the one that is nearest to all.
 
 A fold over Propose, Score ("word_error_rate", whose parts are the rates against each candidate) and Commit.
 Knows no strategy.
@@ -11,7 +11,7 @@ DARKEST = 0.6  # so that numbers on grey stay readable
 NUMBER, MEAN, RATE = 1.0, 1.5, 1.3  # widths in columns
 
 
-@view("candidate_matrix", "Candidates")
+@view("candidate_matrix", "Candidate matrix")
 class CandidateMatrix:
     """A row per candidate: its mean word error rate, those against each text, and its own text."""
 

@@ -1,5 +1,5 @@
-"""Branches: the canvases that each forward scored, how confident each leaves the model of the rest, and the
-best.
+"""Canvas branches: the canvases that each forward scored, how confident each leaves the model of the rest,
+and the best.
 
 A fold over Propose, Verdict, Score ("mean confidence"), Forward and Cell (with a level: of one branch). Each
 iteration is a table: a row per canvas, with its score as a bar and the masks as a strip. Knows no strategy.
@@ -14,7 +14,7 @@ BAR, STRIP, WIDEST = (0.5, 5.0), 6.0, 32  # columns of the bar and of the strip;
 TICK = 0.16
 
 
-@view("canvas_branches", "Branches")
+@view("canvas_branches", "Canvas branches")
 class CanvasBranches:
     """x: a bar for C from 0 to 1, then positions of the block; y: iterations, and in each its canvases."""
 

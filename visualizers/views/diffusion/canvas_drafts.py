@@ -1,4 +1,4 @@
-"""Drafted canvases: what each forward verified, the path that was accepted, and where a draft went wrong.
+"""Canvas drafts: what each forward verified, the path that was accepted, and where a draft went wrong.
 
 A fold over Propose, Verdict, Forward and Cell (with a level: what a drafted canvas adds; without: what was
 filled). A forward is a small tree: the current canvas is at the left, and right of each canvas are those that
@@ -18,7 +18,7 @@ LOOKS = {  # status of a draft -> fill and glyph of its box
 }
 
 
-@view("canvas_drafts", "Drafted canvases")
+@view("canvas_drafts", "Canvas drafts")
 class CanvasDrafts:
     """x: steps ahead of the canvas, 0 the canvas itself; y: forwards, and in each the drafts that branched
     off.

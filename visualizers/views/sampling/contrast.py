@@ -19,7 +19,7 @@ QUESTION = "What did the second distribution offer? What came of contrasting the
 
 
 @view("contrast", "Contrast")
-class ContrastView:
+class Contrast:
     """Columns are committed tokens; above, what the token gained in bits, below it a stack for each view."""
 
     def __init__(self, header: Header):

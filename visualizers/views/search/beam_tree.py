@@ -134,7 +134,7 @@ class BeamTree:
         return ops
 
     # ---- what the step says ------------------------------------------------------------------
-    def _sort(self, step):
+    def _sort(self, step) -> tuple:
         born, scores, verdicts, commits = [], {}, {}, []
         for event in step.events:
             match type(event).__name__:

@@ -1,4 +1,4 @@
-"""Plans: the units of the prompt, the search over plans of them, and the summary that each plan became.
+"""Content plans: the units of the prompt, the search over plans of them, and the summary that each became.
 
 A fold over Score ("unit": a clause of the prompt, its parts are its `first` and `last` token; "plan": a plan
 so far, its level names its units; "adherence" and "reranker" of a summary, the level names its plan), Propose
@@ -19,8 +19,8 @@ def minus(value: float, places: int = 2) -> str:
     return f"{value:.{places}f}".replace("-", "−")
 
 
-@view("plans", "Content plans")
-class Plans:
+@view("content_plans", "Content plans")
+class ContentPlans:
     """Above, one row per unit: x counts units of a plan. Below, one block per summary: x counts tokens of a
     line.
     """

@@ -12,8 +12,8 @@ VALUE = 1  # columns after a piece, for its score
 LOST = ("rejected", "pruned")
 
 
-@view("pieces", "Segments")
-class Pieces:
+@view("segments", "Segments")
+class Segments:
     """x counts generated tokens from 1, y rows from 0; a row is used again to the right of what is in it."""
 
     def __init__(self, header: Header):

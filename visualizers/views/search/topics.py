@@ -22,7 +22,7 @@ NOTHING = {
 QUESTION = "Which topic does each sentence have? Which topics were likely where it began?"
 
 
-@view("beads", "Topics")
+@view("topics", "Topics")
 class Topics:
     """Above, a track through the rows of the topics; below, the tokens."""
 

@@ -14,7 +14,7 @@ SHARES = [[0, "0"], [0.5, ".5"], [1, "1"]]
 QUESTION = "In which order were the parts of the text written? Where did the model jump to the end?"
 
 
-@view("zones", "Writing order")
+@view("writing_order", "Writing order")
 class WritingOrder:
     """Above, the largest probability and its limit; below, the tokens in the row of their zone."""
 

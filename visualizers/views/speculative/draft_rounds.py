@@ -6,6 +6,8 @@ path, so the path and its tested siblings show everything and need no edges. Ser
 propose and verify; knows none by name.
 """
 
+from typing import Any
+
 from decoders.trace.costs import Costs, DraftRound
 from visualizers.analysis.distribution_stages import tolerated
 from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, view, whence
@@ -18,8 +20,8 @@ UNDRAFTED = DraftRound((), 0, 0, False)  # of a step that sent no draft to the t
 MAX_TRIED = 4  # above four tried siblings at one place, three are drawn and the rest counted
 
 
-@view("draft_tree", "Draft rounds")
-class DraftTree:
+@view("draft_rounds", "Draft rounds")
+class DraftRounds:
     """One band of rows a round; its height is known when it is verified, and it never moves."""
 
     def __init__(self, header: Header):
@@ -153,7 +155,7 @@ class DraftTree:
         rejected = [n for n in others if state[n] == "rejected"]
         rings = [n for n in others if state[n] == "unreached" or state[n] == "pruned"]
         rest = [n for n in others if n not in rejected and n not in rings]
-        make = lambda node, y, h, **more: self._cell(node, column, y, h, by_node, verdicts, **more)  # noqa: E731
+        make = lambda node, y, h, **more: self._cell(node, column, y, h, by_node, verdicts, **more)
         top = self.y
         if chain and on_path is not None and len(rejected) == 1 and not rest and not rings:
             half = (
@@ -192,7 +194,7 @@ class DraftTree:
         ops += self._rings(rings, column, y + RINGS / 2, by_node, verdicts)
         return ops, y - top + (RINGS if rings else 0)
 
-    def _cell(self, node, column, y, h, by_node, verdicts, **more) -> Op:
+    def _cell(self, node, column, y, h, by_node, verdicts, **more: Any) -> Op:
         state = self._state(node, verdicts)
         mark = {
             "id": f"n{node}",

@@ -26,8 +26,8 @@ HIGH, MAX_WATCHED = 0.7, 3.0
 ORDER = [*SETTLED, "rejected", "live", "pruned", "unreached"]  # of siblings, top to bottom
 
 
-@view("draft_round", "One round")
-class DraftRound:
+@view("one_round", "One round")
+class OneRound:
     """x is draft depth (0: the committed text); the path is straight, the target's own token above it."""
 
     def __init__(self, header: Header):

@@ -25,7 +25,7 @@ class Place:
     since: int
 
 
-@view("heap", "Open slots")
+@view("open_slots", "Open slots")
 class OpenSlots:
     """x counts the slots of the round in the order of filling; y: the waiting slots, the best first."""
 

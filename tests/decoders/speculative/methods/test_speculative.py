@@ -254,6 +254,6 @@ def test_the_badge_and_the_declaration():
     declared = Lane("speculative", [0], tables(), {}).strategy
     assert declared.badge({**declared.check({}), "temperature": 0.0}) == "lossless: equal to greedy"
     assert declared.badge({**declared.check({}), "temperature": 0.7}) == "exact in distribution"
-    assert declared.needs == ("target", "draft") and "draft_tree" in declared.views
+    assert declared.needs == ("target", "draft") and "draft_rounds" in declared.views
     with pytest.raises(ValueError, match="num_assistant_tokens must be a whole number from 1 to 64"):
         declared.check({"num_assistant_tokens": 65})

@@ -97,7 +97,7 @@ def test_the_whole_vocabulary_is_plain_speculative_decoding(temperature):
 
 def test_a_token_outside_ends_the_greedy_path(keeping):
     """Tokens 1 and 2 in turn are the target's; the draft knows 0 and 1 alone."""
-    table = lambda text: (0.1, 0.8, 0.1) if len(text) % 2 else (0.1, 0.1, 0.8)  # noqa: E731
+    table = lambda text: (0.1, 0.8, 0.1) if len(text) % 2 else (0.1, 0.1, 0.8)
     models = {"target": TableModel(table, 3), "draft": TableModel(table, 3)}
     keeping([0, 1])
     trace = Lane("vocabtrim", [0], models, {"keep": 0.5, "num_assistant_tokens": 4}, 0, Limits(8)).run()

@@ -86,14 +86,15 @@ def filled(part: str, odd: str) -> str:
 
 
 def test_a_file_that_is_damaged_or_lies_is_one_sentence_and_what_opens_can_be_saved(served, findings):
-    for what, data in damaged(random.Random(7)):
+    for number, (what, data) in enumerate(damaged(random.Random(7))):
         try:
             found = json.dumps(open_file(served.runs, data, OTHER), allow_nan=False)
         except ValueError as error:
             found = json.dumps({"error": str(error)})
         found = judge(findings, f"open {what}", 200, found.encode())
         if found and "run" in found:
-            for form in ("run", "page", "costs"):
+            # A page draws 31 figures, most of them the same for every file.
+            for form in ("run", "costs", "page") if number % 12 == 0 else ("run", "costs"):
                 asked = {"session": OTHER, "run": found["run"], "form": form}
                 judge(findings, f"save as {form} {what}", *served.call("explorer_save", asked))
     status, body = served.client.post(f"{API}component_server", b'"' + b"A" * (25 * 2**20) + b'"')

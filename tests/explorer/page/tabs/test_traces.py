@@ -22,7 +22,7 @@ SEEN = [
     {"lane": 0, "number": 1, "shown": 40},
     {"lane": 1, "number": 2, "shown": 3},
 ]
-VIEWS = ["beam_tree", "draft_tree"]
+VIEWS = ["beam_tree", "draft_rounds"]
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_figure_shows_the_view_and_the_steps_that_are_on_screen_or_the_view_th
     _, other, _, _ = show_figure(tab, 1, "entropy", look="dark")
     assert other.layout.meta["file"] == "once-upon-a-time.lane-1.entropy"
     assert other.layout.template != figure.layout.template
-    assert "Lane 1 has no view" in show_figure(tab, 1, "draft_round")[3]
+    assert "Lane 1 has no view" in show_figure(tab, 1, "one_round")[3]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_what_can_be_saved_follows_the_run_on_screen(tab):
     assert about == "The stored run: 2 lanes."
     assert lane["choices"] == [("1 Beam search", 1), ("2 Speculative decoding", 2)] and lane["value"] == 2
     names = [name for _, name in view["choices"]]
-    assert names[0] == traces.AS_SHOWN and "draft_round" in names and "beam_tree" not in names
+    assert names[0] == traces.AS_SHOWN and "one_round" in names and "beam_tree" not in names
     assert all(one["interactive"] for one in ready)
     about, lane, _, *ready = tab.event("Lane", "", 2)
     assert about == traces.NOTHING and lane["value"] == 1 and not any(one["interactive"] for one in ready)

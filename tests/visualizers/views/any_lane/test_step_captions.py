@@ -196,7 +196,7 @@ def test_every_step_of_every_strategy_has_one_sentence_with_a_number(name, targe
 
 
 FILLING = ("canvas", "canvas_grid", "filter_grid", "canvas_drafts", "canvas_branches")
-ROUNDS = ("draft_tree", "accepted_lengths", "common_noise")
+ROUNDS = ("draft_rounds", "accepted_lengths", "common_noise")
 DRAWN = [
     (name, view)
     for name in RECORDED

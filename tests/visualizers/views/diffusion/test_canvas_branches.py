@@ -1,4 +1,4 @@
-"""Branches as a picture: a row per canvas with its C, the winner, and what the winner filled."""
+"""Canvas branches as a picture: a row per canvas with its C, the winner, and what the winner filled."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Drafted canvases as a picture: the path is straight, what parts from it hangs below, and both are named."""
+"""Canvas drafts as a picture: the path is straight, what parts from it hangs below, and both are named."""
 
 from decoders.trace.events import Cell, Forward, Propose, Verdict
 from tests.helpers.view_folding import fold, of_kind

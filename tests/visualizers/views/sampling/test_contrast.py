@@ -6,7 +6,7 @@ import pytest
 
 from decoders.trace.events import Commit, Distribution, Propose, Score
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.sampling.contrast import ContrastView
+from visualizers.views.sampling.contrast import Contrast
 
 WORDS = ["Once", " upon", " a", " big", "<b>", " dog", "."]
 
@@ -31,7 +31,7 @@ def weighed(node: int, token: int, wanted: list[float], unwanted: list[float], c
 
 def test_three_stacks_and_a_gain_in_bits():
     step = weighed(2, 3, [0.5, 0.25, 0.25], [0.75, 0.125, 0.125], [0.2, 0.6, 0.2])
-    marks, ops = fold(ContrastView, [step], [0, 1], WORDS)
+    marks, ops = fold(Contrast, [step], [0, 1], WORDS)
     for panel, wanted in (("wanted", 0.5), ("unwanted", 0.75), ("combined", 0.6)):
         assert marks[f"c1-{panel}-bar0"]["panel"] == panel
         assert (marks[f"c1-{panel}-bar0"]["y0"], marks[f"c1-{panel}-bar0"]["y1"]) == (0, wanted)
@@ -50,7 +50,7 @@ def test_three_stacks_and_a_gain_in_bits():
 
 
 def test_a_choice_that_the_contrast_leaves_alone_is_not_marked():
-    marks, _ = fold(ContrastView, [weighed(2, 2, [0.7, 0.3], [0.4, 0.6], [0.9, 0.1])], [0, 1], WORDS)
+    marks, _ = fold(Contrast, [weighed(2, 2, [0.7, 0.3], [0.4, 0.6], [0.9, 0.1])], [0, 1], WORDS)
     assert not of_kind(marks, "band") and "c1-changed" not in marks
     assert marks["c1-token"]["fill"] == "tint"
 
@@ -59,7 +59,7 @@ def test_a_loss_hangs_below_zero_down_to_the_panels_foot_and_gains_raise_its_top
     lost, gained = [[0.6, 0.4], [0.2, 0.8]], [[0.5, 0.5], [0.999, 0.001]]
     far = [[0.999, 0.001], [0.1, 0.9]]
     steps = [weighed(n, 3, *rows, [0.4, 0.6]) for n, rows in enumerate((lost, far, gained), 2)]
-    marks, _ = fold(ContrastView, steps, [0, 1], WORDS)
+    marks, _ = fold(Contrast, steps, [0, 1], WORDS)
     assert (marks["c1-gain"]["y0"], marks["c1-gain"]["y1"]) == (pytest.approx(-1.0), 0.0)
     assert (marks["c2-gain"]["y0"], marks["c2-gain"]["y1"]) == (-3, 0.0)  # −9.81 in words
     assert marks["c2-gain"]["hover"] == ["the amplified view gives it 9.81 bits less than the other"]
@@ -70,7 +70,7 @@ def test_a_loss_hangs_below_zero_down_to_the_panels_foot_and_gains_raise_its_top
 
 def test_one_view_alone_is_drawn_without_a_gain():
     step = [offer(1, "target", [0.6, 0.4]), Propose(2, 1, 2, -0.5, "target"), Commit([2], [-0.5])]
-    marks, _ = fold(ContrastView, [step], [0, 1], WORDS)
+    marks, _ = fold(Contrast, [step], [0, 1], WORDS)
     assert {bar["panel"] for bar in of_kind(marks, "bar")} == {"wanted"} and not of_kind(marks, "band")
 
 
@@ -78,6 +78,6 @@ def test_what_a_lane_begins_with_has_a_column_and_rows_of_processors_are_not_dra
     given = [Propose(2, 1, 3, None, "copied", fill="fixed"), Commit([2], [None])]
     step = weighed(3, 2, [0.7, 0.3], [0.4, 0.6], [0.9, 0.1])
     step.insert(3, offer(2, "processed", [1.0], "top_k"))
-    marks, _ = fold(ContrastView, [given, step], [0, 1], WORDS)
+    marks, _ = fold(Contrast, [given, step], [0, 1], WORDS)
     assert marks["c1-token"]["state"] == "prompt" and marks["c2-token"]["state"] == "chosen"
     assert {bar["panel"] for bar in of_kind(marks, "bar")} == {"wanted", "unwanted", "combined", "gain"}

@@ -2,7 +2,7 @@
 
 from decoders.trace.events import Commit, Propose, Score
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.search.content_plans import Plans
+from visualizers.views.search.content_plans import ContentPlans
 
 WORDS = ["Tom", " sings", ".", " Mia", " sleeps", " song", " night"]
 PROMPT = [0, 1, 2, 3, 4, 2]
@@ -33,7 +33,7 @@ STEPS = [
 
 
 def test_a_plan_is_a_path_through_the_rows_of_its_units():
-    marks, _ = fold(Plans, STEPS, PROMPT, WORDS)
+    marks, _ = fold(ContentPlans, STEPS, PROMPT, WORDS)
     rows = {mark["text"]: mark["right"] for mark in of_kind(marks, "row")}
     assert rows["1  Tom sings"] == "70 %" and rows["2  Mia sleeps"] == "30 %"
     nodes = {mark["id"]: (mark["x"], round(mark["y"])) for mark in of_kind(marks, "node")}
@@ -43,16 +43,16 @@ def test_a_plan_is_a_path_through_the_rows_of_its_units():
 
 
 def test_states_follow_from_who_goes_on_and_who_wins():
-    marks, ops = fold(Plans, STEPS[:2], PROMPT, WORDS)
+    marks, ops = fold(ContentPlans, STEPS[:2], PROMPT, WORDS)
     assert [marks[name]["state"] for name in ("p1", "p2", "p1 2")] == ["finished", "pruned", "live"]
     assert marks["p1"]["note"] == "−0.90" and ops[1][-1]["say"].startswith("Step 2: 1 whole plan")
-    marks, _ = fold(Plans, STEPS, PROMPT, WORDS)
+    marks, _ = fold(ContentPlans, STEPS, PROMPT, WORDS)
     states = [marks[name]["state"] for name in ("p1", "p2", "p1 2", "p1 2 2")]
     assert states == ["chosen", "pruned", "finished", "pruned"]
 
 
 def test_summaries_stand_below_with_their_scores_the_best_first():
-    marks, ops = fold(Plans, STEPS, PROMPT, WORDS)
+    marks, ops = fold(ContentPlans, STEPS, PROMPT, WORDS)
     cells = {cell["node"]: cell for cell in of_kind(marks, "cell")}
     assert [cells[node]["text"] for node in (6, 7, 8)] == ["␣song", ".", "␣night"]
     assert cells[6]["fill"] == "filled" and cells[8]["fill"] == "tint" and cells[8]["y"] > cells[6]["y"]

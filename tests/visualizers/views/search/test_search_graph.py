@@ -7,7 +7,7 @@ from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Propose, Score, Verdict
 from decoders.trace.trace import Trace
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.search.priority_queue import Queue
+from visualizers.views.search.queue import Queue
 from visualizers.views.search.search_graph import ROWS, SearchGraph
 
 WORDS = ["A", "<b>", " c", "d"]

@@ -6,7 +6,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Propose, Score, Verdict
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.search.segments import Pieces, number
+from visualizers.views.search.segments import Segments, number
 
 WORDS = ["A", "<b>", " c", "d"]
 
@@ -36,7 +36,7 @@ def redrawn() -> list[list]:
 
 
 def test_a_piece_that_is_drawn_again_stands_in_another_row():
-    marks, _ = fold(Pieces, redrawn(), [0], WORDS)
+    marks, _ = fold(Segments, redrawn(), [0], WORDS)
     cells = {m["node"]: m for m in of_kind(marks, "cell")}
     assert [(cells[n]["x"], cells[n]["y"]) for n in (1, 2, 3, 4)] == [(1, 0), (2, 0), (1, 1), (2, 1)]
     assert {n: cells[n]["state"] for n in cells} == {
@@ -53,7 +53,7 @@ def test_a_piece_that_is_drawn_again_stands_in_another_row():
 
 def test_scores_have_a_column_of_their_own():
     """The next piece in a row begins after the score of the one before, or in another row."""
-    marks, _ = fold(Pieces, redrawn(), [0], WORDS)
+    marks, _ = fold(Segments, redrawn(), [0], WORDS)
     cells = {m["node"]: m for m in of_kind(marks, "cell")}
     assert (cells[5]["x"], cells[5]["y"]) == (3, 2)
     assert marks["w5"]["points"][0][0] == 2.5
@@ -71,7 +71,7 @@ def test_real_runs_no_two_cells_share_a_place_and_the_text_is_filled(strategy, p
     model = TableModel(lambda text: [0.1, 0.5, 0.3, 0.1], 4, frozenset({0}), words=words)
     lane = Lane(strategy, [1], {"target": model}, parameters, 1, Limits(max_new_tokens=8))
     trace = lane.run()
-    marks, _ = fold(Pieces, [step.events for step in trace.steps], [1], words)
+    marks, _ = fold(Segments, [step.events for step in trace.steps], [1], words)
     cells = of_kind(marks, "cell")
     assert len({(m["x"], m["y"]) for m in cells}) == len(cells)
     filled = sorted((m for m in cells if m["fill"] == "filled"), key=lambda m: m["x"])

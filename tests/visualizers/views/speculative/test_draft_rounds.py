@@ -4,7 +4,7 @@ from decoders.trace.events import Commit, Distribution, Propose, Step, Verdict
 from tests.helpers.view_folding import fold, of_kind, vocabulary
 from visualizers.scene.marks import Header
 from visualizers.views.any_lane.text import Text
-from visualizers.views.speculative.draft_rounds import DraftTree
+from visualizers.views.speculative.draft_rounds import DraftRounds
 
 WORDS = ["Once", " a", " big", " dog", "<b>", "."]
 PROMPT = [0, 1]
@@ -54,7 +54,7 @@ def tree(rejected: int, rings: int) -> list:
 
 
 def run(steps):
-    return fold(DraftTree, steps, PROMPT, WORDS, num_assistant_tokens=3)[0]
+    return fold(DraftRounds, steps, PROMPT, WORDS, num_assistant_tokens=3)[0]
 
 
 def inside(mark: dict, row: dict) -> bool:
@@ -125,7 +125,7 @@ def test_no_two_cells_overlap():
 
 
 def test_a_round_is_said_in_one_sentence():
-    view = DraftTree(Header(PROMPT, vocabulary(*WORDS), {}))
+    view = DraftRounds(Header(PROMPT, vocabulary(*WORDS), {}))
     (said,) = [op["say"] for op in view.feed(Step(0, chain())) if "say" in op]
     assert (
         said == "Round 1: 1 of 3 drafted tokens accepted; “<b>” rejected (p .04, q .07, u .90), "
@@ -140,14 +140,14 @@ def test_a_verdict_in_a_later_round_changes_the_cell_where_it_stands():
         Verdict(1, "accepted"),
         Commit([1], [-0.1]),
     ]
-    marks, ops = fold(DraftTree, [first], [0], ["a", "b", "c"])
+    marks, ops = fold(DraftRounds, [first], [0], ["a", "b", "c"])
     assert marks["n2"]["state"] == "live"
     second = [
         Propose(3, 1, 0, -0.1, "target"),
         Verdict(2, "rejected", reason="Unlikely."),
         Commit([3], [-0.1]),
     ]
-    marks, ops = fold(DraftTree, [first, second], [0], ["a", "b", "c"])
+    marks, ops = fold(DraftRounds, [first, second], [0], ["a", "b", "c"])
     assert marks["n2"]["state"] == "rejected" and marks["n2"]["fill"] == "tint"
     assert marks["n2"]["glyph"] == "✕" and marks["n2"]["hover"][1] == "Unlikely."
 
@@ -156,7 +156,7 @@ def test_what_passes_though_the_target_would_have_said_something_else_has_a_stat
     offered = [Distribution(1, "target", [[3, -0.1], [2, -2.4]], 0.0, 0.3)]
     events = [*offered, *chain()]
     for temperature, state in ((0.0, "tolerated"), (1.0, "accepted")):  # who draws need not draw the best
-        marks, _ = fold(DraftTree, [events], PROMPT, WORDS, temperature=temperature)
+        marks, _ = fold(DraftRounds, [events], PROMPT, WORDS, temperature=temperature)
         assert marks["n2"]["state"] == state
         text = Text(Header(PROMPT, vocabulary(*WORDS), {"temperature": temperature}))
         chips = [op for op in text.feed(Step(0, events)) if op.get("kind") == "chip"]
@@ -167,7 +167,7 @@ def test_a_token_that_was_never_reached_beside_a_rejected_one_is_drawn():
     """All of the target's own, as a lane of another tool may tell it: no token of the three is left out."""
     step = [target(2, 1), target(3, 1), target(4, 1), Commit([4], [-0.5])]
     step += [Verdict(2, "rejected"), Verdict(3, "never reached")]
-    marks = fold(DraftTree, [step], PROMPT, WORDS)[0]
+    marks = fold(DraftRounds, [step], PROMPT, WORDS)[0]
     assert {m["node"] for key, m in marks.items() if key.startswith("n")} == {2, 3, 4}
 
 
@@ -176,11 +176,11 @@ def test_a_row_says_where_it_ends_when_it_is_folded():
     assert [run([chain()])["r1"][name] for name in ("to", "folds_to")] == [3, 2]
     waits = [Propose(n, n - 1, 1, -0.1, "draft") for n in (1, 2, 3)]
     first = [*waits, Verdict(1, "accepted"), Commit([1], [-0.1])]
-    assert fold(DraftTree, [first], [0], ["a", "b"])[0]["r1"]["folds_to"] == 3
+    assert fold(DraftRounds, [first], [0], ["a", "b"])[0]["r1"]["folds_to"] == 3
     late = [
         Propose(4, 1, 0, -0.1, "target"),
         Verdict(2, "rejected"),
         Verdict(3, "never reached"),
         Commit([4], [-0.1]),
     ]
-    assert fold(DraftTree, [first, late], [0], ["a", "b"])[0]["r1"]["folds_to"] == 2
+    assert fold(DraftRounds, [first, late], [0], ["a", "b"])[0]["r1"]["folds_to"] == 2

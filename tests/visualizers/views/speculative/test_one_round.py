@@ -5,7 +5,7 @@ import pytest
 from decoders.trace.events import Commit, Propose, Score, Step, Verdict
 from tests.helpers.view_folding import fold, of_kind, vocabulary
 from visualizers.scene.marks import Header
-from visualizers.views.speculative.one_round import AT, BAR, DraftRound
+from visualizers.views.speculative.one_round import AT, BAR, OneRound
 
 WORDS = ["Once", " a", " big", " dog", "<b>"]
 PROMPT = [0, 1]
@@ -33,7 +33,7 @@ def round_of(u: float | None = 0.3) -> list:
 
 
 def run(steps) -> dict:
-    return fold(DraftRound, steps, PROMPT, WORDS)[0]
+    return fold(OneRound, steps, PROMPT, WORDS)[0]
 
 
 def test_the_bar_is_filled_to_p_over_q_and_the_tick_stands_at_u():
@@ -69,7 +69,7 @@ def test_numbers_of_siblings_that_were_all_rejected_stand_beside_their_bars():
     """Below them is the next bar; the window then reaches a column further."""
     tested = [Verdict(n, "rejected", 0.1, 0.5, 0.9) for n in (3, 4, 5)]
     born = [draft(3, 1), draft(4, 1, 3, 1), draft(5, 1, 4, 2), draft(6, 3)]
-    marks, ops = fold(DraftRound, [[*born, *tested, Verdict(6, "never reached")]], PROMPT, WORDS)
+    marks, ops = fold(OneRound, [[*born, *tested, Verdict(6, "never reached")]], PROMPT, WORDS)
     assert [marks[f"l{n}"].get("dy", 0) for n in (3, 4, 5)] == [16, 0, 0]  # 3 has a child beside it
     assert marks["l4"]["x"] > marks["b4"]["x"] + marks["b4"]["w"] / 2 and marks["l4"]["y"] == marks["n4"]["y"]
     assert marks["n4"]["y"] - marks["n3"]["y"] > marks["n5"]["y"] - marks["n4"]["y"] > 1
@@ -98,7 +98,7 @@ def test_no_two_nodes_share_a_place():
 def test_the_next_round_takes_the_place_of_the_last():
     marks = run([round_of(), [Propose(7, 6, 2, -0.5, "target"), Commit([7], [-0.5])]])
     assert {m["node"] for m in of_kind(marks, "node")} == {6, 7}
-    view = DraftRound(Header(PROMPT, vocabulary(*WORDS), {}))
+    view = OneRound(Header(PROMPT, vocabulary(*WORDS), {}))
     assert not [op for op in view.feed(Step(0, round_of())) if op.get("set")]  # nothing to hide at first
 
 

@@ -1,0 +1,269 @@
+"""How the code hangs together, in numbers: `python -m tests.house` prints them as a table.
+
+What lies between functions is hard to see in a diff: how many modules one command imports, how many files one
+round of drafting enters, which names disagree, and where a text connects two parts. Each figure is a function
+that reads the tree as it stands; `tests/test_house.py` keeps some of them from getting worse.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import chain, pairwise
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import TypeVar
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("decoders", "visualizers", "explorer", "decoding_explorer")
+WIDTH = 110  # characters of a line
+Syntax = TypeVar("Syntax", bound=ast.AST)
+
+
+def files(package: str) -> list[Path]:
+    """The Python files of a package."""
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+@cache
+def by_kind(package: str) -> dict[type, list[ast.AST]]:
+    """Kind -> its syntax nodes in a package: each file is parsed and walked once."""
+    found = defaultdict(list)
+    for file in files(package):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            found[type(node)].append(node)
+    return found
+
+
+def nodes(kind: type[Syntax], *packages: str) -> Iterator[Syntax]:
+    """Every syntax node of one kind in these packages."""
+    for package in packages:
+        yield from by_kind(package)[kind]
+
+
+# ---- size
+
+
+def lines_of_python() -> int:
+    """Lines of Python outside tests."""
+    all_files = [ROOT / "app.py", ROOT / "hatch_build.py", *chain.from_iterable(map(files, PACKAGES))]
+    return sum(len(file.read_text("utf-8").splitlines()) for file in all_files)
+
+
+def script_lines() -> list[str]:
+    """The lines of our own JavaScript."""
+    scripts = sorted((ROOT / "assets" / "web").rglob("*.js"))
+    return [line for file in scripts for line in file.read_text("utf-8").splitlines()]
+
+
+def lines_of_javascript() -> int:
+    """Lines of our own JavaScript."""
+    return len(script_lines())
+
+
+def wide_lines_of_javascript() -> int:
+    """Lines of it that are wider than Python's."""
+    return sum(len(line) > WIDTH for line in script_lines())
+
+
+# ---- what one errand enters
+
+
+def modules_imported(strategy: str) -> int:
+    """Our modules that `python -m explorer run --strategy NAME` has imported when it ends."""
+    count = (
+        "import sys\nfrom explorer.cli import main\nmain(sys.argv[1:])\n"
+        f"print('modules', sum(name.partition('.')[0] in {PACKAGES} for name in sys.modules))"
+    )
+    command = ["run", "--strategy", strategy, "--prompt", "Once", "--max-new-tokens", "4", "--device", "cpu"]
+    ran = subprocess.run(
+        [sys.executable, "-c", count, *command], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return int(re.search(r"^modules (\d+)$", ran.stdout, re.MULTILINE)[1])
+
+
+@cache
+def round_entered() -> tuple[CodeType, ...]:
+    """The functions of ours that the third step of the strategy `speculative` calls, in order, on two tiny
+    models: by then caches are filled and prompts read.
+    """
+    from decoders.lane import Lane, Limits
+    from tests.helpers import tiny_models
+
+    models = {"target": tiny_models.make("llama", 0), "draft": tiny_models.make("llama", 1)}
+    prompt = tiny_models.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
+    lane = Lane("speculative", prompt, models, limits=Limits(32))
+    lane.advance()
+    lane.advance()
+    entered: list[CodeType] = []
+
+    def look(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and any(frame.f_code.co_filename.startswith(folder) for folder in OURS):
+            entered.append(frame.f_code)
+
+    sys.setprofile(look)
+    try:
+        lane.advance()
+    finally:
+        sys.setprofile(None)
+    return tuple(entered)
+
+
+OURS = tuple(f"{ROOT / package}/" for package in PACKAGES)
+
+
+def files_of_a_round() -> int:
+    """Files that one speculative round enters."""
+    return len({code.co_filename for code in round_entered()})
+
+
+def functions_of_a_round() -> int:
+    """Functions that it calls; comprehensions and lambdas count with the function that they stand in."""
+    named = {(code.co_filename, code.co_qualname.partition(".<locals>.<")[0]) for code in round_entered()}
+    return len(named)
+
+
+def changes_of_file_in_a_round() -> int:
+    """How often the next call is in another file than the last."""
+    places = [code.co_filename for code in round_entered()]
+    return sum(one != other for one, other in pairwise(places))
+
+
+# ---- names
+
+
+def disagreeing_views() -> list[str]:
+    """Views whose name, file, title and class are not one: `draft_rounds`, "Draft rounds", DraftRounds."""
+    from visualizers.registry import names
+    from visualizers.scene.marks import VIEWS
+
+    names()  # imports all views
+    return [
+        name
+        for name, view in sorted(VIEWS.items())
+        if (view.__module__.rpartition(".")[2], re.sub(r"\W+", "_", view.title.lower()), view.__name__)
+        != (name, name, name.title().replace("_", ""))
+    ]
+
+
+def strategies_of_parts_alone() -> list[str]:
+    """Strategies whose function does nothing but take its parts and run the rounds of drafting."""
+    found = []
+    for function in nodes(ast.FunctionDef, "decoders"):
+        body = function.body[1:] if ast.get_docstring(function) else function.body
+        match body:
+            case [
+                ast.Assign(value=ast.Call(func=ast.Name("parts"))),
+                ast.Expr(value=ast.YieldFrom(ast.Call(func=ast.Name("rounds")))),
+            ]:
+                found.append(function.name)
+    return found
+
+
+# ---- texts that connect
+
+
+def constants() -> dict[str, str]:
+    """Name -> text, of the texts that modules of decoders have names for: `A = "a"` and `A, B = "a", "b"`."""
+    found = {}
+    for node in nodes(ast.Assign, "decoders"):
+        target = node.targets[0]
+        names = target.elts if isinstance(target, ast.Tuple) else [target]
+        values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        for name, value in zip(names, values, strict=False):
+            if (
+                isinstance(name, ast.Name)
+                and isinstance(value, ast.Constant)
+                and isinstance(value.value, str)
+            ):
+                found[name.id] = value.value
+    return found
+
+
+def score_names() -> set[str]:
+    """The names under which scores are recorded; one that is computed counts as it is written."""
+    known, found = constants(), set()
+    for call in nodes(ast.Call, "decoders"):
+        called = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        if called in ("record_score", "Score") and len(call.args) > 1:
+            match call.args[1]:
+                case ast.Constant(value=str(text)):
+                    found.add(text)
+                case ast.Name(name) if name in known:
+                    found.add(known[name])
+                case other:
+                    found.add(ast.unparse(other))
+    return found
+
+
+def events_matched_by_text() -> int:
+    """Places that tell an event's class by its name, in a `case` or a comparison."""
+    from decoders.trace.events import EVENTS
+
+    cases = [case.value for case in nodes(ast.MatchValue, *PACKAGES)]
+    compared = [
+        part
+        for comparison in nodes(ast.Compare, *PACKAGES)
+        if "__name__" in ast.unparse(comparison)
+        for side in (comparison.left, *comparison.comparators)
+        for part in ast.walk(side)
+    ]
+    return sum(isinstance(one, ast.Constant) and one.value in EVENTS for one in (*cases, *compared))
+
+
+def attributes_with_defaults() -> int:
+    """Calls of `getattr(x, name, default)` in decoders."""
+    return sum(
+        isinstance(call.func, ast.Name) and call.func.id == "getattr" and len(call.args) == 3
+        for call in nodes(ast.Call, "decoders")
+    )
+
+
+def arguments_without_type() -> int:
+    """Arguments of functions that say no type, but `self` and `cls`."""
+    given = [
+        argument
+        for kind in (ast.FunctionDef, ast.AsyncFunctionDef)
+        for function in nodes(kind, *PACKAGES)
+        for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    ]
+    return sum(one.annotation is None and one.arg not in ("self", "cls") for one in given)
+
+
+# What is printed -> its figure, in the order of the table; lists and sets are counted.
+FIGURES: dict[str, Callable[[], int | list[str] | set[str]]] = {
+    "lines of Python outside tests": lines_of_python,
+    "lines of JavaScript": lines_of_javascript,
+    f"lines of JavaScript wider than {WIDTH} characters": wide_lines_of_javascript,
+    "our modules that `run --strategy speculative` imports": lambda: modules_imported("speculative"),
+    "our modules that `run --strategy greedy` imports": lambda: modules_imported("greedy"),
+    "one speculative round: files": files_of_a_round,
+    "one speculative round: functions": functions_of_a_round,
+    "one speculative round: changes of file": changes_of_file_in_a_round,
+    "views whose name, file, title and class disagree": disagreeing_views,
+    "strategies whose body only takes its parts and runs rounds": strategies_of_parts_alone,
+    "free names of scores": score_names,
+    "events matched by class name as text": events_matched_by_text,
+    "getattr(x, name, default) in decoders": attributes_with_defaults,
+    "arguments without a type": arguments_without_type,
+}
+
+
+def counted(figure: Callable[[], int | list[str] | set[str]]) -> int:
+    """A figure as a number."""
+    value = figure()
+    return value if isinstance(value, int) else len(value)
+
+
+def main() -> None:
+    """Prints the table."""
+    print("| what | now |\n|---|---|")
+    for what, figure in FIGURES.items():
+        print(f"| {what} | {counted(figure):,} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Values per token: numbers that a method sets for each token, as traces over the text and as bars below the
+tokens.
+
+A fold over Score (of the level "gauge"; its part `high` is where the scale ends), Propose and Commit. Knows
+no strategy: one column per committed token, a trace and a row of bars for each of the first two names. All
+traces share a panel, each relative to its own scale.
+"""
+
+from decoders.trace.events import GAUGE
+from visualizers.scene.marks import Header, Nodes, Op, view
+from visualizers.views.any_lane.entropy import mark
+
+# the looks of as many values as there is room for
+LOOKS = ({"role": "ink", "glyph": "dot", "dash": ""}, {"role": "live", "glyph": "diamond", "dash": "dash"})
+BAR, WIDE = 0.5, 0.84  # height in rows, width in columns of a full bar
+EMPTY, FULL = 0.12, 0.75  # greys of a bar's scale and of the bar
+QUESTION = "What value was set for each token? Where did it rise and fall?"
+
+
+@view("values_per_token", "Values per token")
+class ValuesPerToken:
+    """Above, a trace for each number; below, the tokens, and under each token a bar per number."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.column = 0
+        self.names: list[str] = []  # of the values, in order of appearance
+        self.before: dict[str, list[float]] = {}  # name -> the newest point of its trace
+        self.seen: dict[str, list[float]] = {}
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        ticks = [[0, "0"], [0.5, "½"], [1, "full"]]
+        return {
+            "title": self.title,
+            "question": QUESTION,
+            "first": 1,
+            "column": 42,
+            "left": 98,
+            "left_narrow": 84,
+            "right": 8,
+            "overview": "amount",
+            "ops": [
+                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+                mark("traces", "panel", y0=1.08, y1=-0.08, share=1, ticks=ticks),
+                mark("tokens", "panel", y0=-0.55, y1=0.55, px=30),
+                mark("bars", "panel", y0=-0.1, y1=len(LOOKS) + 0.1, px=20 * len(LOOKS)),
+            ],
+            "legend": [
+                ["symbol:ink", "●", "ink", "the first number, as a share of its scale"],
+                ["symbol:live", "◇", "live", "the second"],
+                ["cell:amount", "▬", "soft", "position on its scale"],
+                ["cell:dashed", "▭", "soft", "not set for this token"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: a column for each token that was committed."""
+        scores: dict[int, list] = {}
+        for event in step.events:
+            if type(event).__name__ == "Score" and event.level == GAUGE and event.parts.get("high", 0) > 0:
+                scores.setdefault(event.node, []).append(event)
+        _, _, commits = self.nodes.read(step)
+        ops, captions = [], []
+        for node in commits:
+            self.column += 1
+            mine = scores.get(node, [])
+            words = [self.nodes.text(node) + (": " + ", ".join(map(number, mine)) if mine else "")]
+            words += [extra(mine[0])] if mine and extra(mine[0]) else []
+            look = {"state": "chosen" if mine else "prompt", "fill": "tint" if mine else "dashed"}
+            place = {"panel": "tokens", "x": self.column, "y": 0, "w": 0.96, "h": 1}
+            text = {"text": self.nodes.text(node), "hover": words, "node": node}
+            ops.append(mark(f"t{self.column}", "cell", **place, **look, **text))
+            for event in mine:
+                ops += self._value(event, node, words)
+            captions.append(words[0])
+        if not captions:
+            return []
+        return [*ops, *self._heading(), {"say": ". ".join(captions) + "."}]
+
+    def _value(self, score, node: int, words: list[str]) -> list[Op]:
+        """One number of one token: a piece of its trace, and its bar. Nothing if all room is taken."""
+        ops = []
+        if score.name not in self.names:
+            if len(self.names) == len(LOOKS):
+                return []
+            ops.append(self._row(score.name))
+        at, x = self.names.index(score.name), self.column
+        look, share = LOOKS[at], round(min(1.0, max(0.0, score.total / score.parts["high"])), 4)
+        if before := self.before.get(score.name):
+            line = {"role": look["role"], "width": 1.8} | ({"dash": look["dash"]} if look["dash"] else {})
+            ops.append(mark(f"p{at}-{x}", "path", panel="traces", points=[before, [x, share]], **line))
+        self.before[score.name] = [x, share]
+        shared = {"hover": words, "node": node}
+        look = {"glyph": look["glyph"], "role": look["role"]}
+        ops.append(mark(f"d{at}-{x}", "symbol", panel="traces", x=x, y=share, **look, **shared))
+        scale = {"panel": "bars", "y": at + 0.5, "h": BAR, "state": "prompt", "fill": "amount", **shared}
+        ops.append(mark(f"f{at}-{x}", "cell", x=x, w=WIDE, weight=EMPTY, **scale))
+        if share:
+            place = {"x": round(x - WIDE / 2 + WIDE * share / 2, 4), "w": round(WIDE * share, 4)}
+            ops.append(mark(f"b{at}-{x}", "cell", **place, weight=FULL, **scale))
+        self.seen[score.name].append(score.total)
+        return ops
+
+    def _row(self, name: str) -> Op:
+        """The row of a number that occurs for the first time."""
+        at = len(self.names)
+        self.names.append(name)
+        self.seen[name] = []
+        return mark(f"r{at}", "row", panel="bars", y0=at, y1=at + 1, text=shown(name), rule=False)
+
+    def _heading(self) -> list[Op]:
+        """The newest numbers, and the range of each so far."""
+        if not self.names:
+            return []
+        lead = ", ".join(f"{shown(name)} {self.seen[name][-1]:.2f}" for name in self.names)
+        spans = (f"{shown(n)} from {min(self.seen[n]):.2f} to {max(self.seen[n]):.2f}" for n in self.names)
+        means = ", ".join(f"{sum(self.seen[n]) / len(self.seen[n]):.2f}" for n in self.names)
+        rest = {"heading": f"; so far {', '.join(spans)}.", "short": f"; on average {means}."}
+        return [{"id": "heading", "set": {"lead": lead.replace("-", "−"), **rest}}]
+
+
+def shown(name: str) -> str:
+    """`top_p`: `top p`."""
+    return name.replace("_", " ")
+
+
+def number(score) -> str:
+    """`temperature 0.53`."""
+    return f"{shown(score.name)} {score.total:.2f}".replace("-", "−")
+
+
+def extra(score) -> str:
+    """What else was recorded: `entropy 1.20, kept 4`."""
+    parts = ((name, value) for name, value in score.parts.items() if name != "high")
+    text = (
+        f"{shown(name)} {int(value) if value == int(value) else round(value, 2)}" for name, value in parts
+    )
+    return ", ".join(text)
