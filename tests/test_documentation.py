@@ -112,11 +112,21 @@ def test_the_teaching_plans_name_lessons_by_number_and_title():
     assert len(plans) >= 10 and all(titles[int(number)] == title for number, title in plans)
 
 
-def test_links_outside_the_website_lead_to_files():
+def test_links_outside_the_website_lead_to_files_and_their_headings():
+    """Those of docs/ are checked where the website is built."""
     for page in PAGES:
         if "/" not in page:
-            links = re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", PAGES[page].read_text("utf-8"))
-            assert [link for link in links if not (ROOT / link).exists()] == [], page
+            for link, anchor in re.findall(
+                r"\]\((?!https:)([^)#]+)#?([^)]*)\)", PAGES[page].read_text("utf-8")
+            ):
+                assert (ROOT / link).exists(), (page, link)
+                assert not anchor or anchor in anchors(ROOT / link), (page, link, anchor)
+
+
+def anchors(path: Path) -> list[str]:
+    """The anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
 @pytest.fixture(scope="module")
