@@ -6,7 +6,7 @@ from tests import house
 
 # Figure -> what it was when it was last lowered: whoever lowers it writes the new number here.
 AT_MOST = {
-    "lines of JavaScript wider than 110 characters": 2,
+    "lines of JavaScript wider than 110 characters": 0,
     "our modules that `run --strategy speculative` imports": 578,
     "one speculative round: files": 35,
     "one speculative round: functions": 110,  # a few depend on what ran before
@@ -15,7 +15,7 @@ AT_MOST = {
     "strategies whose body only takes its parts and runs rounds": 43,
     "free names of scores": 86,
     "events matched by class name as text": 163,
-    "getattr(x, name, default) in decoders": 116,
+    "getattr(x, name, default) in decoders": 115,
     "arguments without a type": 587,
 }
 

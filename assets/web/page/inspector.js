@@ -1,7 +1,8 @@
 // The inspector: why this token here. What was on offer at a place, what became of the token and the reason,
 // as the trace recorded it; from there a person can put another token in this place, in a lane of its own.
 // Tokens are only ever set as text.
-// From this width on the inspector is a column beside the lanes; below, a sheet over a page that still scrolls.
+// From this width on the inspector is a column beside the lanes; below it, a sheet over a page that still
+// scrolls.
 const WIDE = 1000;
 
 page.Inspector = class {

@@ -28,8 +28,10 @@ async function stored(mode, act) {
   }
 }
 
-const begins = (prompt) =>
-  "“" + (prompt.length > 40 ? prompt.slice(0, 39).trim() + "…" : prompt.trim()).replace(/\s+/g, " ") + "”";
+function begins(prompt) {
+  const shown = prompt.length > 40 ? prompt.slice(0, 39).trim() + "…" : prompt.trim();
+  return `“${shown.replace(/\s+/g, " ")}”`;
+}
 
 class LastRun {
   constructor(app) {

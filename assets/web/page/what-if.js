@@ -9,8 +9,8 @@ const SAMPLER = ["temperature", "top_k", "top_p", "min_p"];
 const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
 const plus = (one, other) => [one[0] + other[0], one[1] + other[1]];
 
-// The range of Σ p^a over `count` tokens that are not named, have `mass` in all and `cap` each; `nats`: Σ −p
-// ln p, if known.
+// The range of Σ p^a over `count` tokens that are not named. `mass`: of all of them; `cap`: the most that one
+// of them has; `nats`: their Σ −p ln p, if known.
 function powered(a, mass, count, cap, nats) {
   if (count <= 0 || mass <= 0) return [0, 0];
   if (a === 1) return [mass, mass];

@@ -3,8 +3,15 @@
 const MONO = 0.602; // width of a character in a monospaced face, in em
 const SANS = 0.6,
   THIN = 0.4; // an estimate for digits and lower-case letters; for spaces and points
-const WIDE =
-  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
+const WIDE_RANGES = [
+  "\u1100-\u115f", // Hangul letters
+  "\u2e80-\ua4cf", // Chinese and Japanese characters, and Yi
+  "\uac00-\ud7a3", // Hangul syllables
+  "\uf900-\ufaff", // compatibility ideographs
+  "\ufe30-\ufe6f", // compatibility forms
+  "\uff00-\uff60\uffe0-\uffe6", // full-width letters and signs
+];
+const WIDE = new RegExp(`[${WIDE_RANGES.join("")}]|\\p{Emoji_Presentation}`, "u");
 const NONE = /\p{M}|\u200d/u;
 
 // Character cells a text takes as it is drawn: wide characters and emoji two, combining marks none.
