@@ -123,7 +123,7 @@ class Lane(Processing):
             raise Refusal(f"{self.strategy.title} takes no processors; use one that does, such as greedy.")
         exact = drafts_stay_exact(self.parameters, self.strategy.badge(self.parameters))
         defaults = model_defaults.sentences(self.parameters, target.generation)
-        for sentence in filter(None, (*defaults, *getattr(constraint, "notes", ()), exact)):
+        for sentence in filter(None, (*defaults, *(constraint.notes if constraint else ()), exact)):
             self.note(sentence)
         self._detector = Detector(self.shaping, vocabulary)
         self._stack(vocabulary)  # refuses an unusable processor now and not in the first step

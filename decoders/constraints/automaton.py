@@ -9,6 +9,7 @@ from typing import Protocol
 
 import torch
 
+from decoders.constraints.constraint import Constraint
 from decoders.constraints.matchers import Vocabulary
 
 MASKS = 256  # masks that one automaton keeps
@@ -56,8 +57,8 @@ def tokens_below(node: dict) -> list[int]:
     return tokens
 
 
-class OfBytes:
-    """A constraint whose language an automaton reads; see `constraint.Constraint`."""
+class OfBytes(Constraint):
+    """A constraint whose language an automaton reads."""
 
     def __init__(self, automaton: Automaton, vocabulary: Vocabulary, whole: bool = False):
         """whole: only tokens after which the text may end."""

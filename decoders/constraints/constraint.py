@@ -6,6 +6,7 @@ Knows tokens, no models and no strategies.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
@@ -17,11 +18,12 @@ STATE_BYTES = 16 << 10  # what a state is taken to weigh
 
 
 class Constraint(Protocol):
-    """A language over tokens. `advance` leaves the given state unchanged. `notes`, if it has them, are
-    sentences for the reader of a lane.
+    """A language over tokens. `advance` leaves the given state unchanged. `notes` are sentences for the
+    reader of a lane.
     """
 
     vocabulary: int
+    notes: Sequence[str] = ()
 
     def start(self) -> Any:
         """The state of the empty text."""

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from decoders.constraints import llguidance_worker
-from decoders.constraints.constraint import DeadEnd
+from decoders.constraints.constraint import Constraint, DeadEnd
 from decoders.constraints.matchers import NO_TEXT, Vocabulary, matcher_of, problem, worded
 from decoders.constraints.problem import ConstraintProblem
 
 
-class Grammar:
-    """A constraint that llguidance checks; see `constraint.Constraint`."""
+class Grammar(Constraint):
+    """A constraint that llguidance checks."""
 
     def __init__(self, kind: str, typed: str, vocabulary: Vocabulary, white_space: str = "compact"):
         """white_space: one of WHITE_SPACE, of JSON. Raises ConstraintProblem with one sentence."""

@@ -7,8 +7,8 @@ import torch
 from decoders.constraints.constraint import Constraint
 
 
-class Intersection:
-    """See `constraint.Constraint`. States are tuples of the states of its members."""
+class Intersection(Constraint):
+    """States are tuples of the states of its members."""
 
     def __init__(self, members: list[Constraint]):
         self.members, self.vocabulary = members, members[0].vocabulary

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 
 from decoders.constraints.automaton import TOKENS, tokens_below, trie_of_bytes
+from decoders.constraints.constraint import Constraint
 from decoders.constraints.matchers import Vocabulary
 from decoders.constraints.object_language import NAME, Analysis, Signature, chain_before
 
@@ -39,8 +40,8 @@ def decoded(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
-class MemberMonitor:
-    """A constraint: after a dot stands a member that exists; see `constraint.Constraint`."""
+class MemberMonitor(Constraint):
+    """A constraint: after a dot stands a member that exists."""
 
     def __init__(
         self, vocabulary: Vocabulary, members: Members, prompt: bytes = b"", mode: str = "every character"
@@ -170,8 +171,8 @@ class Calls(NamedTuple):
 OPENING, CLOSING, QUOTES, COMMA = frozenset(b"([{"), frozenset(b")]}"), frozenset(b"'\""), ord(",")
 
 
-class ArgumentMonitor:
-    """A constraint: a call has as many arguments as its function takes; see `constraint.Constraint`."""
+class ArgumentMonitor(Constraint):
+    """A constraint: a call has as many arguments as its function takes."""
 
     def __init__(self, vocabulary: Vocabulary, call: Callable[[str], Signature | None], prompt: bytes = b""):
         """call: the text up to a bracket -> the signature of what is called, None if it is not known."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from decoders.constraints.constraint import Constraint
+
 
 @dataclass
 class TrieNode:
@@ -28,8 +30,8 @@ def trie_of(sequences: Iterable[list[int]]) -> TrieNode:
     return root
 
 
-class Trie:
-    """A constraint: the text is one of the sequences; see `constraint.Constraint`. States are trie nodes."""
+class Trie(Constraint):
+    """A constraint: the text is one of the sequences. States are trie nodes."""
 
     def __init__(self, sequences: Iterable[list[int]], vocabulary: int):
         self.vocabulary, self.root = vocabulary, trie_of(sequences)

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import numpy as np
 import torch
 
-from decoders.constraints.constraint import DeadEnd
+from decoders.constraints.constraint import Constraint, DeadEnd
 from decoders.constraints.matchers import NAMES, NO_TEXT, Vocabulary, choices_of, problem, worded
 from decoders.constraints.problem import ConstraintProblem, json_value
 from decoders.constraints.xgrammar_worker import Worker
@@ -49,8 +49,8 @@ class State:
             self.worker.dropped.append(self.number)
 
 
-class XGrammar:
-    """A constraint that xgrammar checks; see `constraint.Constraint`."""
+class XGrammar(Constraint):
+    """A constraint that xgrammar checks."""
 
     def __init__(self, kind: str, typed: str, vocabulary: Vocabulary, white_space: str = "compact"):
         """As `grammars.Grammar`. Raises ConstraintProblem with one sentence."""
