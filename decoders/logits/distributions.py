@@ -77,6 +77,14 @@ def residual(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor | None:
     return left / total if total > 0 else None
 
 
+def without(weights: torch.Tensor, token: int) -> torch.Tensor:
+    """A distribution [V] with `token` struck out, normalised again; all zero if nothing else had mass."""
+    rest = weights.clone()
+    rest[token] = 0.0
+    total = rest.sum()
+    return rest / total if total > 0 else rest
+
+
 Processors = Callable[..., torch.Tensor]
 
 

@@ -9,8 +9,9 @@ from decoders.speculative.interfaces import FIXED, WITH_REPLACEMENT, Drafter, Ve
 from decoders.speculative.verifiers.block_verification import BLOCK
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
-from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION, WITH_REPLACEMENT_REJECTION
+from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.verifiers.traversal_verification import TRAVERSAL
+from decoders.speculative.verifiers.with_replacement import WITH_REPLACEMENT_REJECTION
 from decoders.strategy import Parameter
 
 TOKEN_BY_TOKEN = "token by token"

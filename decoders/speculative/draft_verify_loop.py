@@ -21,10 +21,20 @@ import torch
 
 from decoders.chooser import invert
 from decoders.constraints.constraint import FORBIDDEN
+from decoders.explain.verdicts import sentence, sentence_or_none
 from decoders.lane import Lane
 from decoders.logits.distributions import one_hot, probabilities
-from decoders.speculative.interfaces import Draft, Drafter, Seen, Verification, Verifier, VerifierInput
+from decoders.speculative.interfaces import (
+    Draft,
+    Drafter,
+    Seen,
+    TokenTest,
+    Verification,
+    Verifier,
+    VerifierInput,
+)
 from decoders.speculative.measured_divergence import Divergence
+from decoders.trace.reasons import Code, Reason
 from decoders.trace.token_text import preference
 
 
@@ -156,23 +166,19 @@ def record_verdicts(
         q = draft.probability.get(test.node) if test.q is None else test.q
         passed = "pruned" if test.node in verification.cut else "accepted"
         status = passed if test.accepted else "rejected"
-        reason = test.reason
-        if test.preferred is not None:
-            word = lane.models["target"].bytes_of(test.preferred)
-            reason = preference("target", word, math.exp(raw[parent][test.preferred]), p)
-        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=reason, acceptance=test.probability)
+        reason = explained(lane, test, raw.get(parent), p)
+        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=reason, acceptance=test.threshold)
         if test.watched:
             name, value, limit = test.watched
             lane.record_score(test.node, name, value, limit=limit)
     tested, on_path = {t.node for t in verification.tests}, {draft.root, *verification.path}
     for node in draft.nodes:
         if node not in tested:
-            why = "A sibling was accepted before it was tested."
-            if parents[node] not in on_path:
-                why = "It follows a token that was not accepted."
-            lane.verdict(node, "never reached", q=draft.probability.get(node), reason=why)
+            why = Code.SIBLING_ACCEPTED if parents[node] in on_path else Code.PARENT_NOT_ACCEPTED
+            reason = sentence(Reason(why))
+            lane.verdict(node, "never reached", q=draft.probability.get(node), reason=reason)
     if verification.note:
-        lane.note(verification.note)
+        lane.note(sentence(verification.note))
     if verification.token is None:
         return verification.path
     last = verification.path[-1] if verification.path else draft.root
@@ -180,5 +186,16 @@ def record_verdicts(
     if draft.nodes:
         status = "resampled" if draft.children.get(last) else "bonus"
         p = math.exp(raw[last][verification.token]) if verification.p is None else verification.p
-        lane.verdict(own, status, p=p, u=verification.u, reason=verification.reason)
+        reason = sentence(verification.reason) if verification.reason else None
+        lane.verdict(own, status, p=p, u=verification.u, reason=reason)
     return [*verification.path, own]
+
+
+def explained(lane: Lane, test: TokenTest, raw: torch.Tensor | None, p: float) -> str | None:
+    """Why a test ended as it did. Of a token that the target prefers, the lane knows how it is written, and
+    `raw` [V] its log-probability; None at a node that was not visited.
+    """
+    match test.reasons:
+        case (Reason(Code.OTHER_PREFERRED, {"preferred": token}),):
+            return preference("target", lane.models["target"].bytes_of(token), math.exp(raw[token]), p)
+    return sentence_or_none(test.reasons)

@@ -15,7 +15,7 @@ from decoders.chooser import Chooser
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import PROCESSORS
 from decoders.strategy import Part
-from decoders.trace.number_format import number
+from decoders.trace.reasons import Code, Reason
 
 # How the slots below a node are filled: with one drawn token; with several, each drawn from what the
 # earlier ones left, or all from the same distribution; or with nothing drawn at all.
@@ -85,10 +85,9 @@ class Draft:
 @dataclass
 class TokenTest:
     """The test of one drafted node: p and q are the probabilities that were compared, u the draw, None where
-    there is none, `probability` that with which the test passes where it is not min(1, p / q). `left` [V] is
-    what the target still wants after a rejection, if the draft played a part in the test. `watched`: name,
-    value and limit of another number that played a part. `preferred`: the token that the target prefers,
-    which the reason names.
+    there is none. `threshold`: the token passes if u is below it, None for min(1, p / q). `reasons`: what
+    decided, in order. `left` [V] is what the target still wants after a rejection, if the draft played a part
+    in the test. `watched`: name, value and limit of another number that played a part.
     """
 
     node: int
@@ -96,14 +95,12 @@ class TokenTest:
     p: float | None = None
     q: float | None = None
     u: float | None = None
-    reason: str | None = None
+    reasons: tuple[Reason, ...] = ()
     left: torch.Tensor | None = field(default=None, compare=False)
     watched: tuple[str, float, float] | None = None
-    probability: float | None = None
-    preferred: int | None = None
+    threshold: float | None = None
 
 
-ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with probability {}."
 # Views of a strategy that drafts and verifies; the timeline where drafting takes forwards of its own.
 VIEWS = ("draft_rounds", "one_round", "entropy", "dependencies", "text")
 TIMED_VIEWS = ("draft_rounds", "one_round", "timeline", "entropy", "dependencies", "text")
@@ -116,7 +113,6 @@ HEAD_VIEWS = (*TIMED_TREE_VIEWS[:3], "ranks", "sees", *TIMED_TREE_VIEWS[3:])
 OWN_HEAD_VIEWS = (*TREE_VIEWS[:3], "ranks", "sees", *TREE_VIEWS[3:])
 LAYER_VIEWS = ("layers", *VIEWS)  # where a part of the target's own layers drafts
 EXIT_VIEWS = (*LAYER_VIEWS[:3], "sees", *LAYER_VIEWS[3:])  # where a trained module guesses from them
-WANTED_MORE = "Drawn from the residual distribution, where it has probability {}."
 
 
 @dataclass
@@ -134,18 +130,25 @@ class Verification:
     token: int | None = None
     p: float | None = None
     u: float | None = None
-    reason: str | None = None
-    note: str | None = None
+    reason: Reason | None = None
+    note: Reason | None = None
 
     def end(
-        self, inputs: "VerifierInput", probs: torch.Tensor, depth: int, drawn: str | None
+        self,
+        inputs: "VerifierInput",
+        probs: torch.Tensor,
+        depth: int,
+        code: Code = Code.ALL_ACCEPTED,
     ) -> "Verification":
-        """Draws the target's own token from `probs` [V] and returns this verification. `drawn` says from
-        what, with {} for its probability; None if all drafted tokens were accepted.
+        """Draws the target's own token from `probs` [V] and returns this verification. `code` says from
+        what.
         """
-        self.token, self.u = inputs.chooser.categorical(probs, ("sample", depth))
-        self.p = float(probs[self.token] / probs.sum())
-        self.reason = (drawn or ALL_ACCEPTED).format(number(self.p))
+        return self.drawn(*inputs.chooser.categorical(probs, ("sample", depth)), probs, code)
+
+    def drawn(self, token: int, u: float | None, probs: torch.Tensor, code: Code) -> "Verification":
+        """Ends with the target's own `token`, which u drew from `probs` [V]."""
+        self.token, self.u, self.p = token, u, float(probs[token] / probs.sum())
+        self.reason = Reason(code, {"p": self.p})
         return self
 
 
@@ -286,10 +289,10 @@ class Verifier:
 
     verify: Callable[[VerifierInput], Verification]
     exact_for: frozenset[str]
-    draws: bool = True
-    uses_q: bool = True
     name: str = ""
     says: str = ""  # what it does, in one sentence
+    draws: bool = True
+    uses_q: bool = True
     relaxed_for: frozenset[str] = frozenset()
     distribution: Callable[[VerifierInput, int], torch.Tensor] | None = None
     divergence_estimate: Callable[[VerifierInput, int], float] | None = None

@@ -21,9 +21,10 @@ from decoders.refusal import Refusal
 from decoders.registry import get
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
-from decoders.speculative.interfaces import TokenTest, Verification, Verifier, VerifierInput
-from decoders.speculative.verifiers.relaxed_walk import go_down
-from decoders.trace.acceptance import acceptance
+from decoders.speculative.interfaces import TokenTest
+from decoders.speculative.verifiers.recursive_rejection import ratio_test
+from decoders.speculative.verifiers.walk import Place, Rule, by_rule
+from decoders.trace.reasons import Code
 
 OTHER = -1  # in the place of a token: any but those that have cells of their own
 # tokens with cells of their own at a place; prefixes of one length that are counted apart
@@ -125,22 +126,21 @@ def simulate(probabilities: list[float], checkpoints: list[int], seed: int = 0) 
 # ---- a verifier that is wrong on purpose -----------------------------------------------------------------
 
 
-def broken_verification(inputs: VerifierInput) -> Verification:
+class Broken(Rule):
     """Token rejection with one mistake: after a rejection it draws from p itself, not from norm(max(p - q,
     0)).
     """
 
-    def token_rejection(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        token = inputs.tokens[child]
-        p, q = float(inputs.p[node][token]), float(inputs.draft.q[node][token])
-        accepted, u = inputs.chooser.bernoulli(acceptance(p, q), ("accept", *at))
-        return TokenTest(child, bool(accepted), p, q, u)
+    greedy = False
 
-    drawn = "Drawn from all of p, which is the mistake; it has probability {}."
-    return go_down(inputs, token_rejection, lambda inputs, node: inputs.p[node], drawn, greedy=False)
+    def test(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
+        return replace(ratio_test(p, q, token, place), reasons=())
+
+    def own_code(self, whole: bool) -> Code:
+        return Code.ALL_ACCEPTED if whole else Code.TARGET_BY_MISTAKE
 
 
-WRONG = Verifier(broken_verification, exact_for=frozenset(), name="broken on purpose")
+WRONG = by_rule(Broken(), name="broken on purpose", says="")
 
 
 def broken(lane: Lane) -> Iterator[None]:

@@ -105,7 +105,7 @@ class Assisted(Mode):
     def _explained(
         self, one: Round, seen: list[int], written: list[int], accepted: int, scores: torch.Tensor
     ) -> Verification:
-        """The tests of the round with numbers and sentences. scores [visited, V]: processed."""
+        """The tests of the round with their numbers and reasons. scores [visited, V]: processed."""
         draft, weight = one.draft, getattr(self.config, "assistant_ensemble_weight", None)
         drawn = one.draft_scores is not None and self.config.do_sample
         p = probabilities(scores)
@@ -125,9 +125,9 @@ class Assisted(Mode):
         if weight is not None:  # then p / q is not what decides
             verification.reason = None
             for test in verification.tests:
-                test.reason = test.preferred = None
+                test.reasons = ()
                 if drawn:
-                    test.probability = min(1.0, 1.0 - weight + weight * test.p / test.q)
+                    test.threshold = min(1.0, 1.0 - weight + weight * test.p / test.q)
         return verification
 
     def _verifier(self, drawn: bool) -> Verifier:

@@ -9,9 +9,8 @@ from statistics import fmean
 
 import torch
 
-from decoders.logits.distributions import probabilities, residual
+from decoders.logits.distributions import probabilities, residual, without
 from decoders.speculative.verifiers.kseq import ceiling, division
-from decoders.speculative.verifiers.recursive_rejection import without
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.basis import Basis, as_measured, by_pairs

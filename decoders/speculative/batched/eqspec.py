@@ -23,6 +23,7 @@ from decoders.speculative.batched.shared_batch import (
 from decoders.speculative.interfaces import Draft, Verification, Verifier, VerifierInput, badge, described
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.strategy import Parameter
+from decoders.trace.reasons import Code, Reason
 
 NONE, MISMATCH = "none", "first mismatch kept"
 MISTAKES = (NONE, BY_COLUMN, PADDING_KEPT, MISMATCH)
@@ -36,7 +37,7 @@ def keeps_the_mismatch(inputs: VerifierInput) -> Verification:
     wrong = [test for test in verification.tests if not test.accepted]
     if wrong and wrong[0].node in inputs.p:
         verification.path.append(wrong[0].node)
-        wrong[0].accepted, wrong[0].reason = True, "It is not the target's token, and kept by mistake."
+        wrong[0].accepted, wrong[0].reasons = True, (Reason(Code.KEPT_BY_MISTAKE),)
         verification.token = int(inputs.p[wrong[0].node].argmax())
     return verification
 

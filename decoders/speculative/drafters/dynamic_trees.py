@@ -12,10 +12,10 @@ from itertools import islice
 import torch
 
 from decoders.lane import Lane
+from decoders.logits.distributions import without
 from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.fixed_trees import Guess, largest, likeliest, open_ends
 from decoders.speculative.interfaces import FIXED, WITHOUT_REPLACEMENT, Draft, Shape
-from decoders.speculative.verifiers.recursive_rejection import without
 
 FIRST = 8  # tokens of a position that are ranked at once
 Offer = tuple[int, float, float]  # token, its probability among those that are left, its log-probability

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import torch
 
 from decoders.lane import Lane
+from decoders.logits.distributions import without
 from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.interfaces import (
     FIXED,
@@ -22,7 +23,6 @@ from decoders.speculative.interfaces import (
     Draft,
     Shape,
 )
-from decoders.speculative.verifiers.recursive_rejection import without
 
 BLOCK = 32  # values whose maximum is taken at once, see `largest`
 MANY = 8192  # values from which on that is faster

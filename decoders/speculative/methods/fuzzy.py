@@ -6,6 +6,7 @@ out.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 
@@ -20,13 +21,14 @@ from decoders.speculative.interfaces import (
     SAMPLED,
     Drafter,
     TokenTest,
-    Verification,
     Verifier,
     VerifierInput,
 )
-from decoders.speculative.verifiers.relaxed_walk import OWN, go_down
+from decoders.speculative.verifiers.relaxed import FromTarget
+from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
+from decoders.trace.reasons import Code, Reason
 
 
 def kl(p: torch.Tensor, q: torch.Tensor) -> float:
@@ -56,39 +58,43 @@ def tv(p: torch.Tensor, q: torch.Tensor) -> float:
 DIVERGENCES = {"js": js, "js_reversed": js_reversed, "kl": kl, "kl_reversed": lambda p, q: kl(q, p), "tv": tv}
 
 
-def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verifier:
-    """The verifier that accepts while the divergence of p and q is at most `limit`; at the first position
-    where it is larger, the target's own token is drawn from p. The rule ignores the token itself, so it takes
-    one guess per position.
+@dataclass(frozen=True)
+class FuzzyAcceptance(FromTarget):
+    """A token passes while the divergence of p and q is at most `limit`. The rule ignores the token itself,
+    so it takes one guess per position.
     """
-    far = DIVERGENCES[divergence]
-    exact = frozenset({FIXED if temperature == 0.0 else SAMPLED})  # exact at a limit of 0
 
-    def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        apart = far(inputs.probs[node], inputs.guessed(node))
-        accepted = apart <= limit
-        reason = (
-            f"Target and draft are {number(apart)} apart here ({divergence}), "
-            f"{'no more' if accepted else 'more'} than {number(limit)}: every token "
-            f"{'passes' if accepted else 'is refused'}."
-        )
-        return TokenTest(child, accepted, float(inputs.probs[node][inputs.tokens[child]]), reason=reason)
+    limit: float
+    divergence: str
 
-    def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
-        p, q = inputs.p[node], inputs.draft.q[node]
-        return q if far(inputs.probs[node], inputs.guessed(node)) <= limit else p
+    @property
+    def exact_for(self) -> frozenset[str]:
+        return self.fill if self.limit == 0.0 else frozenset()
 
-    def verify(inputs: VerifierInput) -> Verification:
-        return go_down(inputs, rule, lambda q, node: q.p[node], OWN, temperature == 0.0)
+    def test(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
+        apart = DIVERGENCES[self.divergence](p, place.guessed())
+        numbers = {"apart": apart, "limit": self.limit, "measure": self.divergence}
+        reason = Reason(Code.DIVERGENCE, numbers)
+        return TokenTest(place.child, apart <= self.limit, float(p[token]), reasons=(reason,))
 
-    return Verifier(
-        verify,
-        exact if limit == 0.0 else frozenset(),
+    def distribution(self, inputs: VerifierInput, node: int) -> torch.Tensor:
+        """The draft's where the token passes, else the target's [V]."""
+        apart = DIVERGENCES[self.divergence](inputs.probs[node], inputs.guessed(node))
+        return inputs.draft.q[node] if apart <= self.limit else inputs.p[node]
+
+
+def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verifier:
+    """The verifier for one `limit` of one divergence; at the first position where it is larger, the target's
+    own token is drawn from p.
+    """
+    rule = FuzzyAcceptance(temperature == 0.0, limit, divergence)
+    return by_rule(
+        rule,
         name="fuzzy acceptance",
-        relaxed_for=frozenset({FIXED, SAMPLED}),
-        distribution=distribution,
         says=f"A drafted token passes where the divergence ({divergence}) of target and draft is at most "
         f"{number(limit)}.",
+        relaxed_for=frozenset({FIXED, SAMPLED}),
+        distribution=rule.distribution,
     )
 
 

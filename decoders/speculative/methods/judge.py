@@ -7,101 +7,94 @@ reading, as the paper decodes greedily.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 
 from decoders.lane import Lane
-from decoders.logits.distributions import residual
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
-from decoders.speculative.interfaces import (
-    FIXED,
-    RELAXED_VIEWS,
-    SAMPLED,
-    WANTED_MORE,
-    Drafter,
-    TokenTest,
-    Verification,
-    Verifier,
-    VerifierInput,
-)
-from decoders.speculative.verifiers.recursive_rejection import sentence
-from decoders.speculative.verifiers.relaxed_walk import go_down
+from decoders.speculative.interfaces import RELAXED_VIEWS, Drafter, TokenTest, Verifier, VerifierInput
+from decoders.speculative.verifiers.recursive_rejection import ratio_test
+from decoders.speculative.verifiers.relaxed import Relaxed, residual_or_p
+from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.strategy import Parameter
-from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
+from decoders.trace.reasons import Code, Reason
 
 SCORE = "judged right"
 MISSING = (
     "No judge comes with the project for the target {!r}: the ordinary test alone decides. "
     "docs/heads.md says how to train one."
 )
-LIKELIEST, OTHER = "It is the target's most likely token here.", "The target prefers another token here."
 # A state [d] of the target after a token -> how likely the token is right.
 Judge = Callable[[torch.Tensor], float]
 
 
-def judged_acceptance(delta: float, temperature: float, judge: Judge | None = None) -> Verifier:
-    """The verifier that accepts what the ordinary test accepts or `judge` gives more than `delta`. Without a
-    judge, or with a delta of 1, it is the ordinary test: greedy match at temperature 0, token rejection else.
+@dataclass(frozen=True)
+class Judged(Relaxed):
+    """A token passes if the ordinary test accepts it or `judge` gives it more than `delta`. Without a judge,
+    or with a delta of 1, it is the ordinary test: greedy match at temperature 0, token rejection else.
     """
-    fill = frozenset({FIXED if temperature == 0.0 else SAMPLED})
 
-    def right(inputs: VerifierInput, child: int) -> float | None:
+    delta: float
+    judge: Judge | None
+
+    @property
+    def exact_for(self) -> frozenset[str]:
+        return self.fill if self.delta == 1.0 else frozenset()
+
+    def score(self, inputs: VerifierInput, child: int) -> float | None:
         """The judge's verdict on a drafted token; None if it is not asked."""
         state = inputs.states.get(child)
-        return None if state is None or judge is None else float(judge(state))
+        return None if state is None or self.judge is None else float(self.judge(state))
 
-    def ordinary(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        token = inputs.tokens[child]
-        if temperature == 0.0:
-            accepted, p = bool(inputs.p[node][token] == 1.0), float(inputs.probs[node][token])
-            return TokenTest(child, accepted, p, reason=LIKELIEST if accepted else OTHER)
-        p, q = float(inputs.p[node][token]), float(inputs.draft.q[node][token])
-        accepted, u = inputs.chooser.bernoulli(acceptance(p, q), ("accept", *at))
-        return TokenTest(child, bool(accepted), p, q, u, sentence(p, q, u, bool(accepted), 0))
+    def ordinary(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
+        """The test without a judge."""
+        if not self.greedy:
+            return ratio_test(p, q, token, place)
+        accepted = token == place.own(p).value
+        reason = Reason(Code.IS_ARGMAX if accepted else Code.IS_NOT_ARGMAX)
+        return TokenTest(place.child, accepted, float(p[token]), reasons=(reason,))
 
-    def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        test, score = ordinary(inputs, node, child, at), right(inputs, child)
+    def test(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
+        test, score = self.ordinary(p, q, token, place), self.score(place.inputs, place.child)
         if score is None:
             return test
-        test.watched = (SCORE, score, delta)
+        test.watched = (SCORE, score, self.delta)
         if not test.accepted:
-            opinion = f"rates it {number(score)}, limit {number(delta)}"
-            test.accepted = score > delta
-            fate = "is accepted all the same" if test.accepted else "stays rejected"
-            test.reason += f" The judge {opinion}: it {fate}."
+            test.accepted = score > self.delta
+            test.reasons += (Reason(Code.JUDGE, {"score": score, "delta": self.delta}),)
         return test
 
-    def left(inputs: VerifierInput, node: int) -> torch.Tensor:
-        rest = residual(inputs.p[node], inputs.draft.q[node])
-        return inputs.p[node] if rest is None else rest
+    def residual(self, p: torch.Tensor, q: torch.Tensor | None, tried: int) -> torch.Tensor:
+        return p if self.greedy else residual_or_p(p, q)
 
-    def divergence_estimate(inputs: VerifierInput, node: int) -> float:
+    def divergence_estimate(self, inputs: VerifierInput, node: int) -> float:
         """Only the judge's verdict on the drafted token is known of the distribution. The distribution
         exceeds p by q - p on the tokens that the judge likes and the draft overrates, so that the distance is
         the mean, over what the draft draws, of max(0, 1 - p/q) where the judge likes it.
         """
         (child,) = inputs.children(node)
-        score, token = right(inputs, child), inputs.tokens[child]
-        if score is None or score <= delta:
+        score, token = self.score(inputs, child), inputs.tokens[child]
+        if score is None or score <= self.delta:
             return 0.0
         return max(0.0, 1.0 - float(inputs.p[node][token]) / float(inputs.draft.q[node][token]))
 
-    def verify(inputs: VerifierInput) -> Verification:
-        return go_down(inputs, rule, left, WANTED_MORE, temperature == 0.0)
 
-    return Verifier(
-        verify,
-        fill if delta == 1.0 else frozenset(),
+def judged_acceptance(delta: float, temperature: float, judge: Judge | None = None) -> Verifier:
+    """The verifier for one `delta`."""
+    rule = Judged(temperature == 0.0, delta, judge)
+    return by_rule(
+        rule,
         name="judge",
-        relaxed_for=fill,
-        divergence_estimate=divergence_estimate,
-        reads_states=judge is not None,
         says=f"A drafted token passes if the ordinary test accepts it, or if a trained head gives it a "
         f"probability of being correct above {number(delta)}.",
+        relaxed_for=rule.fill,
+        divergence_estimate=rule.divergence_estimate,
+        reads_states=judge is not None,
     )
 
 

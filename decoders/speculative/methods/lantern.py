@@ -6,6 +6,7 @@ not interchangeable. The residual after a rejection is our reading of the paper,
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 
@@ -15,21 +16,13 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
-from decoders.speculative.interfaces import (
-    FIXED,
-    RELAXED_VIEWS,
-    SAMPLED,
-    WANTED_MORE,
-    Drafter,
-    TokenTest,
-    Verification,
-    Verifier,
-    VerifierInput,
-)
-from decoders.speculative.verifiers.relaxed_walk import go_down
+from decoders.speculative.interfaces import RELAXED_VIEWS, Drafter, TokenTest, Verifier, VerifierInput
+from decoders.speculative.verifiers.relaxed import Relaxed
+from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.strategy import Parameter
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
+from decoders.trace.reasons import Code, Reason
 
 # tokens whose neighbours are looked up per distribution: those that the draft overrates most
 MAX_LOOKED_UP = 1024
@@ -67,54 +60,51 @@ def support(p: torch.Tensor, near: torch.Tensor, delta: float) -> torch.Tensor:
     return p[near].cumsum(1) <= delta
 
 
-def neighbour_support(delta: float, near: Near | None, temperature: float) -> Verifier:
-    """The verifier that moves at most `delta` of p's mass from neighbours to the drafted token: p~. It passes
-    with min(1, p~ / q), at temperature 0 if p~ makes it the most likely. `near` may be None where nothing is
-    decoded.
+@dataclass(frozen=True)
+class NeighbourSupport(Relaxed):
+    """At most `delta` of p's mass moves from neighbours to the drafted token: p~. It passes with min(1, p~ /
+    q), at temperature 0 if p~ makes it the most likely. `near` may be None where nothing is decoded.
     """
-    greedy = temperature == 0.0
-    fill = frozenset({FIXED if greedy else SAMPLED})
 
-    def supported(inputs: VerifierInput, node: int, token: int) -> tuple[torch.Tensor, float]:
-        """The neighbours that count [m], and p~ of the token."""
-        p = inputs.probs[node]
-        ids = near(torch.tensor([token], device=p.device))  # [1, k]
-        counted = ids[support(p, ids, delta)]
-        return counted, float(p[token] + p[counted].sum())
+    delta: float
+    near: Near | None
 
-    def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        token = inputs.tokens[child]
-        counted, lifted = supported(inputs, node, token)
-        p = inputs.probs[node]
-        reason_so_far = (
-            f"The target gave {number(float(p[token]))}; with {len(counted)} neighbours, {number(lifted)}"
-        )
-        if greedy:
+    @property
+    def exact_for(self) -> frozenset[str]:
+        return self.fill if self.delta == 0.0 else frozenset()
+
+    def supporters(self, p: torch.Tensor, token: int) -> torch.Tensor:
+        """The neighbours of a token that count [m]."""
+        ids = self.near(torch.tensor([token], device=p.device))  # [1, k]
+        return ids[support(p, ids, self.delta)]
+
+    def test(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
+        counted = self.supporters(p, token)
+        lifted = float(p[token] + p[counted].sum())
+        numbers = {"p": float(p[token]), "count": len(counted), "lifted": lifted}
+        if self.greedy:
             raised = p.clone()
             raised[token] = lifted
             accepted = int(raised.argmax()) == token
-            side = "the largest of all" if accepted else f"less than another token's {number(float(p.max()))}"
-            return TokenTest(child, accepted, lifted, reason=f"{reason_so_far}, {side}.")
-        q = float(inputs.draft.q[node][token])
-        probability = acceptance(lifted, q)
-        accepted, u = inputs.chooser.bernoulli(probability, ("accept", *at))
-        alone = accepted and u is not None and u * q >= float(p[token])
-        why = ", and without the neighbours it would not be." if alone else "."
-        reason_so_far = (
-            f"{reason_so_far}, against the draft's {number(q)}: "
-            f"it is accepted with probability {number(probability)}."
-        )
-        verdict = "accepted" if accepted else "rejected"
-        return TokenTest(child, bool(accepted), lifted, q, u, f"{reason_so_far} It was {verdict}{why}")
+            numbers |= {"best": float(p.max()), "accepted": accepted}
+            reason = Reason(Code.NEIGHBOURS_ARGMAX, numbers)
+            return TokenTest(place.child, accepted, lifted, reasons=(reason,))
+        q_token = float(q[token])
+        probability = acceptance(lifted, q_token)
+        accepted, u = place.accept(probability)
+        numbers |= {"q": q_token, "probability": probability, "u": u, "accepted": bool(accepted)}
+        reason = Reason(Code.NEIGHBOURS, numbers)
+        return TokenTest(place.child, bool(accepted), lifted, q_token, u, (reason,))
 
-    def left(inputs: VerifierInput, node: int) -> torch.Tensor:
+    def residual(self, p: torch.Tensor, q: torch.Tensor | None, tried: int) -> torch.Tensor:
         """max(p~ - q, 0): the mass of the neighbours that counted now belongs to the rejected token."""
-        counted, _ = supported(inputs, node, inputs.tokens[inputs.children(node)[0]])
-        rest = (inputs.p[node] - inputs.draft.q[node]).clamp(min=0.0)
-        rest[counted] = 0.0
-        return rest if float(rest.sum()) > NOTHING else inputs.p[node]
+        if self.greedy:
+            return p
+        rest = (p - q).clamp(min=0.0)
+        rest[self.supporters(p, tried)] = 0.0
+        return rest if float(rest.sum()) > NOTHING else p
 
-    def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
+    def distribution(self, inputs: VerifierInput, node: int) -> torch.Tensor:
         """The sum of q's accepted part and the residual of every rejected token. If the draft overrates more
         than MAX_LOOKED_UP tokens, the others count as rejected without neighbours.
         """
@@ -122,8 +112,8 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         wanted, over = (p - q).clamp(min=0.0), (q - p).clamp(min=0.0)
         tokens = over.topk(min(MAX_LOOKED_UP, len(over))).indices
         tokens = tokens[over[tokens] > 0.0]
-        ids = near(tokens)  # [n, k]
-        inside = support(p, ids, delta)
+        ids = self.near(tokens)  # [n, k]
+        inside = support(p, ids, self.delta)
         lifted = p[tokens] + (p[ids] * inside).sum(1)
         refused = over.clone()  # probability that each token is drafted and rejected
         refused[tokens] = (q[tokens] - lifted).clamp(min=0.0)
@@ -136,17 +126,17 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         weights = q - refused + wanted * whole + nowhere * p
         return weights.scatter_add(0, ids.flatten(), -(taken * share[:, None]).flatten())
 
-    def verify(inputs: VerifierInput) -> Verification:
-        return go_down(inputs, rule, left, WANTED_MORE, greedy)
 
-    return Verifier(
-        verify,
-        fill if delta == 0.0 else frozenset(),
+def neighbour_support(delta: float, near: Near | None, temperature: float) -> Verifier:
+    """The verifier for one `delta`."""
+    rule = NeighbourSupport(temperature == 0.0, delta, near)
+    return by_rule(
+        rule,
         name="neighbours' support",
-        relaxed_for=fill,
-        distribution=distribution,
         says=f"A drafted token is credited with its nearest neighbours' probability, up to {number(delta)} "
         "in total.",
+        relaxed_for=rule.fill,
+        distribution=rule.distribution,
     )
 
 

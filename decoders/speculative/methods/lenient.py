@@ -5,83 +5,70 @@ token becomes more than 1/l times as likely as under the target. l = 1 is token 
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 
 from decoders.lane import Lane
-from decoders.logits.distributions import residual
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
-from decoders.speculative.interfaces import (
-    FIXED,
-    RELAXED_VIEWS,
-    SAMPLED,
-    WANTED_MORE,
-    Drafter,
-    TokenTest,
-    Verification,
-    Verifier,
-    VerifierInput,
-)
-from decoders.speculative.verifiers.relaxed_walk import go_down, relaxed_distribution
+from decoders.speculative.interfaces import RELAXED_VIEWS, Drafter, TokenTest, Verifier, VerifierInput
+from decoders.speculative.verifiers.relaxed import Relaxed, relaxed_distribution, residual_or_p
+from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.strategy import Parameter
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
+from decoders.trace.reasons import Code, Reason
+
+
+@dataclass(frozen=True)
+class Lenient(Relaxed):
+    """A token passes with min(1, p / (lenience q)), at temperature 0 if p(x) >= lenience * max p."""
+
+    lenience: float
+
+    @property
+    def exact_for(self) -> frozenset[str]:
+        return self.fill if self.lenience == 1.0 else frozenset()
+
+    def test(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
+        p_token = float(p[token])
+        if self.greedy:
+            best = float(p.max())
+            accepted = p_token >= self.lenience * best
+            numbers = {"p": p_token, "lenience": self.lenience, "best": best, "accepted": accepted}
+            return TokenTest(place.child, accepted, p_token, reasons=(Reason(Code.SHARE_OF_BEST, numbers),))
+        q_token = float(q[token])
+        discounted = self.lenience * q_token
+        probability = acceptance(p_token, discounted)
+        accepted, u = place.accept(probability)
+        numbers = {"p": p_token, "q": q_token, "discounted": discounted, "probability": probability, "u": u}
+        reason = Reason(Code.LENIENT, numbers | {"accepted": bool(accepted)})
+        return TokenTest(place.child, bool(accepted), p_token, discounted, u, (reason,))
+
+    def residual(self, p: torch.Tensor, q: torch.Tensor | None, tried: int) -> torch.Tensor:
+        return p if self.greedy else residual_or_p(p, self.lenience * q)
+
+    def distribution(self, inputs: VerifierInput, node: int) -> torch.Tensor:
+        """Of the token that is kept or drawn after `node` [V]."""
+        p, q = inputs.p[node], inputs.draft.q[node]
+        return relaxed_distribution(torch.minimum(q, p / self.lenience), residual_or_p(p, self.lenience * q))
 
 
 def lenient_rejection(lenience: float, temperature: float) -> Verifier:
-    """The verifier for one `lenience` in (0, 1]; at temperature 0 x passes if p(x) >= lenience * max p."""
-    greedy = temperature == 0.0
-    fill = frozenset({FIXED if greedy else SAMPLED})
-
-    def drawn(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        token = inputs.tokens[child]
-        p, q = float(inputs.p[node][token]), float(inputs.draft.q[node][token])
-        accepted, u = inputs.chooser.bernoulli(acceptance(p, lenience * q), ("accept", *at))
-        comparison = (
-            f"The target gave {number(p)}, the draft {number(q)}, which counts as {number(lenience * q)}: it "
-            f"is accepted with probability {number(acceptance(p, lenience * q))}"
-        )
-        alone = accepted and u is not None and u * q >= p
-        why = (
-            ". It was accepted, and without lenience it would not be."
-            if alone
-            else (". It was accepted." if accepted else ". It was rejected.")
-        )
-        return TokenTest(child, bool(accepted), p, lenience * q, u, comparison + why)
-
-    def likely_enough(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        p, best = float(inputs.probs[node][inputs.tokens[child]]), float(inputs.probs[node].max())
-        accepted = p >= lenience * best
-        reason = (
-            f"The target gave {number(p)}; {number(lenience)} of its best, {number(best)}, is "
-            f"{'enough' if accepted else 'required'}."
-        )
-        return TokenTest(child, accepted, p, reason=reason)
-
-    def left(inputs: VerifierInput, node: int) -> torch.Tensor:
-        rest = residual(inputs.p[node], lenience * inputs.draft.q[node])
-        return inputs.p[node] if rest is None else rest
-
-    def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
-        passes = torch.minimum(inputs.draft.q[node], inputs.p[node] / lenience)
-        return relaxed_distribution(passes, left(inputs, node))
-
-    def verify(inputs: VerifierInput) -> Verification:
-        return go_down(inputs, likely_enough if greedy else drawn, left, WANTED_MORE, greedy)
-
-    return Verifier(
-        verify,
-        fill if lenience == 1.0 else frozenset(),
+    """The verifier for one `lenience` in (0, 1]."""
+    rule = Lenient(temperature == 0.0, lenience)
+    return by_rule(
+        rule,
         name="lenient rejection",
-        relaxed_for=fill,
-        distribution=distribution,
         says=f"A drafted token passes with probability min(1, p / ({number(lenience)} q))."
-        if not greedy
+        if not rule.greedy
         else f"A drafted token passes if the target gives it at least {number(lenience)} of its best "
         "token's probability.",
+        relaxed_for=rule.fill,
+        distribution=rule.distribution,
     )
 
 

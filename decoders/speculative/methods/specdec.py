@@ -7,6 +7,7 @@ shipped masked-diffusion model fills masks after prompt and output.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 
@@ -21,13 +22,43 @@ from decoders.speculative.interfaces import (
     TIMED_VIEWS,
     Drafter,
     TokenTest,
-    Verification,
     Verifier,
     VerifierInput,
 )
-from decoders.speculative.verifiers.relaxed_walk import OWN, go_down
+from decoders.speculative.verifiers.relaxed import FromTarget
+from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
+from decoders.trace.reasons import Code, Reason
+
+
+@dataclass(frozen=True)
+class NearlyBest(FromTarget):
+    """A token passes if it is among the target's `beta` most likely and at most `tau` nats below the best of
+    them.
+    """
+
+    beta: int
+    tau: float
+
+    def test(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
+        logprobs = p.log()
+        rank, gap = 1 + int((logprobs > logprobs[token]).sum()), float(logprobs.max() - logprobs[token])
+        accepted = rank <= self.beta and gap <= self.tau
+        numbers = {"rank": rank, "gap": gap, "beta": self.beta, "tau": self.tau, "accepted": accepted}
+        reason = Reason(Code.NEARLY_BEST, numbers)
+        watched = ("gap", gap, self.tau)
+        p_token = float(logprobs[token].exp())
+        return TokenTest(place.child, accepted, p_token, reasons=(reason,), watched=watched)
+
+    def distribution(self, inputs: VerifierInput, node: int) -> torch.Tensor:
+        """The drafted token for certain if it passes; else p."""
+        p, place = inputs.p[node], Place(inputs, node, inputs.position + 1, self.greedy)
+        for place.child in inputs.children(node):
+            token = inputs.tokens[place.child]
+            if self.test(inputs.probs[node], None, token, place).accepted:
+                return torch.nn.functional.one_hot(torch.tensor(token), len(p)).to(p)
+        return p
 
 
 def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
@@ -38,41 +69,14 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
     if beta == 1 or tau == 0.0:
         return simplest_verifier(FIXED, temperature)
 
-    def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        logprobs, token = inputs.probs[node].log(), inputs.tokens[child]
-        rank, gap = 1 + int((logprobs > logprobs[token]).sum()), float(logprobs.max() - logprobs[token])
-        accepted = rank <= beta and gap <= tau
-        limit = f"{number(tau)} nat{'' if tau == 1 else 's'}"
-        reason = f"The target's rank {rank}, {number(gap)} nats below its best: " + (
-            "it passes." if accepted else f"it passes up to rank {beta} and {limit}."
-        )
-        return TokenTest(
-            child, accepted, float(logprobs[token].exp()), reason=reason, watched=("gap", gap, tau)
-        )
-
-    def own(inputs: VerifierInput, node: int) -> torch.Tensor:
-        return inputs.p[node]
-
-    def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
-        """The drafted token for certain if it passes; else p."""
-        for child in inputs.children(node):
-            if rule(inputs, node, child, (0, 0)).accepted:
-                return torch.nn.functional.one_hot(
-                    torch.tensor(inputs.tokens[child]), len(inputs.p[node])
-                ).to(inputs.p[node])
-        return inputs.p[node]
-
-    def verify(inputs: VerifierInput) -> Verification:
-        return go_down(inputs, rule, own, OWN, temperature == 0.0)
-
-    return Verifier(
-        verify,
-        frozenset(),
+    rule = NearlyBest(temperature == 0.0, beta, tau)
+    return by_rule(
+        rule,
         name="nearly the best",
-        relaxed_for=frozenset({FIXED}),
-        distribution=distribution,
         says=f"A drafted token passes if it is among the target's {beta} most likely and at most "
         f"{number(tau)} nats below the best.",
+        relaxed_for=frozenset({FIXED}),
+        distribution=rule.distribution,
     )
 
 

@@ -25,9 +25,10 @@ from decoders.speculative.interfaces import (
     Verifier,
     VerifierInput,
 )
-from decoders.speculative.verifiers.relaxed_walk import OWN, own_token, relaxed_distribution
+from decoders.speculative.verifiers.relaxed import relaxed_distribution
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
+from decoders.trace.reasons import Code, Reason
 
 
 def threshold(p: torch.Tensor, epsilon: float, delta: float) -> float:
@@ -50,9 +51,10 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
             line = threshold(p, epsilon, delta)
             for child in inputs.children(node):
                 p_token = float(p[inputs.tokens[child]])
-                reason, watched = sentence(p_token, line), ("p(x)", p_token, line)
+                reason = Reason(Code.TYPICAL, {"p": p_token, "line": line})
+                watched = ("p(x)", p_token, line)
                 verification.tests.append(
-                    TokenTest(child, p_token > line, p_token, reason=reason, watched=watched)
+                    TokenTest(child, p_token > line, p_token, reasons=(reason,), watched=watched)
                 )
                 if p_token > line:
                     reached[child] = [*reached[node], child]
@@ -61,10 +63,17 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
         verification.path = reached[end]
         for test in verification.tests:
             if test.accepted and test.node not in verification.path:
-                test.accepted, test.reason = False, f"{test.reason} Another path is longer or more likely."
+                test.accepted, test.reasons = False, (*test.reasons, Reason(Code.OTHER_PATH))
         if end not in inputs.p:
             return verification  # an end-of-text token
-        return own_token(verification, inputs, end, lambda q, node: q.p[node], OWN, temperature == 0.0)
+        p, rejected = inputs.p[end], bool(inputs.children(end))
+        if temperature == 0.0:
+            verification.token = int(p.argmax())
+            code = Code.ARGMAX_DID_NOT_PASS if rejected else Code.ARGMAX_AFTER_DRAFT
+            verification.reason = Reason(code)
+            return verification
+        depth = inputs.position + len(verification.path) + 1
+        return verification.end(inputs, p, depth, Code.TARGET if rejected else Code.ALL_ACCEPTED)
 
     def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
         p, q = inputs.p[node], inputs.draft.q[node]
@@ -80,12 +89,6 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
         says=f"A drafted token passes if the target gives it more than {number(epsilon)}, or less where the "
         "target itself is uncertain.",
     )
-
-
-def sentence(p: float, line: float) -> str:
-    """The reason, with its numbers."""
-    side = "it passes" if p > line else "it does not pass"
-    return f"The target gave {number(p)}, and more than {number(line)} is needed here: {side}."
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:

@@ -1,23 +1,18 @@
-"""A verifier that moves the target towards the draft before it tests, so that drafted tokens pass more
-easily. Knows distributions alone.
+"""The rule that moves the target towards the draft before it tests, so that drafted tokens pass more easily.
 
 Chen et al. (2025), RAPID. Lossless at eta = 0 only.
 """
 
+from dataclasses import dataclass
+
 import torch
 
-from decoders.speculative.interfaces import (
-    FIXED,
-    SAMPLED,
-    WANTED_MORE,
-    TokenTest,
-    Verification,
-    Verifier,
-    VerifierInput,
-)
-from decoders.speculative.verifiers.relaxed_walk import go_down, relaxed_distribution
+from decoders.explain import verifiers
+from decoders.speculative.interfaces import TokenTest, Verifier, VerifierInput
+from decoders.speculative.verifiers.relaxed import Relaxed, relaxed_distribution
+from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.trace.acceptance import acceptance
-from decoders.trace.number_format import number
+from decoders.trace.reasons import Code, Reason
 
 
 def adjusted(p: torch.Tensor, q: torch.Tensor, eta: float, alpha: float) -> torch.Tensor:
@@ -35,56 +30,48 @@ def still_wanted(p: torch.Tensor, q: torch.Tensor, near: torch.Tensor) -> torch.
     return left / total if total > 0 else p
 
 
+@dataclass(frozen=True)
+class AdjustedTarget(Relaxed):
+    """p' is p moved towards q. A token passes with min(1, p'/q), at temperature 0 if it is argmax p'."""
+
+    eta: float
+    alpha: float
+
+    @property
+    def shows_residual(self) -> bool:
+        return not self.greedy
+
+    @property
+    def exact_for(self) -> frozenset[str]:
+        return self.fill if self.eta == 0.0 else frozenset()
+
+    def test(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
+        moved_probs = adjusted(p, place.guessed() if self.greedy else q, self.eta, self.alpha)
+        p_token, moved = float(p[token]), float(moved_probs[token])
+        numbers = {"p": p_token, "moved": moved}
+        if self.greedy:
+            accepted = token == int(moved_probs.argmax())
+            reason = Reason(Code.ADJUSTED_ARGMAX, numbers | {"accepted": accepted})
+            return TokenTest(place.child, accepted, p_token, reasons=(reason,))
+        q_token = float(q[token])
+        probability = acceptance(moved, q_token)
+        accepted, u = place.accept(probability)
+        numbers |= {"q": q_token, "probability": probability, "accepted": bool(accepted)}
+        reason = Reason(Code.ADJUSTED_TARGET, numbers)
+        return TokenTest(place.child, bool(accepted), moved, q_token, u, (reason,))
+
+    def residual(self, p: torch.Tensor, q: torch.Tensor | None, tried: int) -> torch.Tensor:
+        return p if self.greedy else still_wanted(p, q, adjusted(p, q, self.eta, self.alpha))
+
+    def distribution(self, inputs: VerifierInput, node: int) -> torch.Tensor:
+        """Of the token that is kept or drawn after `node` [V]."""
+        p, q = inputs.p[node], inputs.draft.q[node]
+        moved = adjusted(p, q, self.eta, self.alpha)
+        return relaxed_distribution(torch.minimum(q, moved), still_wanted(p, q, moved))
+
+
 def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
-    """The verifier for one `eta` and `alpha`. At temperature 0 a token passes if it is the most likely one of
-    the adjusted target.
-    """
-    greedy = temperature == 0.0
-    fill = frozenset({FIXED if greedy else SAMPLED})
-
-    def near(inputs: VerifierInput, node: int) -> torch.Tensor:
-        q = inputs.guessed(node) if greedy else inputs.draft.q[node]
-        return adjusted(inputs.probs[node], q, eta, alpha)
-
-    def drawn(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        token, moved_probs = inputs.tokens[child], near(inputs, node)
-        p, q, moved = (float(x[token]) for x in (inputs.p[node], inputs.draft.q[node], moved_probs))
-        probability = acceptance(moved, q)
-        accepted, u = inputs.chooser.bernoulli(probability, ("accept", *at))
-        reason = (
-            f"The target gave {number(p)}, adjusted {number(moved)}, the draft {number(q)}: it is accepted "
-            f"with probability {number(probability)}. It was {'accepted' if accepted else 'rejected'}."
-        )
-        return TokenTest(child, bool(accepted), moved, q, u, reason, None if accepted else left(inputs, node))
-
-    def likeliest(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        token, moved_probs = inputs.tokens[child], near(inputs, node)
-        accepted = token == int(moved_probs.argmax())
-        reason = (
-            f"The target gave {number(float(inputs.probs[node][token]))}, adjusted "
-            f"{number(float(moved_probs[token]))}, {'the largest' if accepted else 'not the largest'}."
-        )
-        return TokenTest(child, accepted, float(inputs.probs[node][token]), reason=reason)
-
-    def left(inputs: VerifierInput, node: int) -> torch.Tensor:
-        return still_wanted(inputs.p[node], inputs.draft.q[node], near(inputs, node))
-
-    def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
-        passes = torch.minimum(inputs.draft.q[node], near(inputs, node))
-        return relaxed_distribution(passes, left(inputs, node))
-
-    def verify(inputs: VerifierInput) -> Verification:
-        return go_down(inputs, likeliest if greedy else drawn, left, WANTED_MORE, greedy)
-
-    return Verifier(
-        verify,
-        fill if eta == 0.0 else frozenset(),
-        name="adjusted target",
-        relaxed_for=fill,
-        distribution=distribution,
-        says=f"A drafted token passes with probability min(1, p'/q), where p' is p moved towards q, by eta "
-        f"= {number(eta)}."
-        if not greedy
-        else f"A drafted token passes if it is the most likely one under p', which is p moved towards q, by "
-        f"eta = {number(eta)}.",
-    )
+    """The verifier for one `eta` and `alpha`."""
+    rule = AdjustedTarget(temperature == 0.0, eta, alpha)
+    card = verifiers.adjusted_target(eta, rule.greedy)
+    return by_rule(rule, *card, relaxed_for=rule.fill, distribution=rule.distribution)

@@ -5,17 +5,17 @@ share gets several coins.
 
 import torch
 
+from decoders.explain import verifiers
 from decoders.logits.distributions import residual
 from decoders.speculative.interfaces import (
     FIXED,
-    WANTED_MORE,
     TokenTest,
     Verification,
     Verifier,
     VerifierInput,
 )
 from decoders.trace.acceptance import acceptance
-from decoders.trace.number_format import number
+from decoders.trace.reasons import Code, Reason
 
 
 def chains(inputs: VerifierInput) -> list[list[int]]:
@@ -37,12 +37,10 @@ def verify(inputs: VerifierInput) -> Verification:
         for depth, child in enumerate(chain, start=inputs.position + 1):
             token, q_row = inputs.tokens[child], inputs.guessed(node)
             p, q = float(inputs.p[node][token]), float(q_row[token])
-            accepted, u = inputs.chooser.bernoulli(acceptance(p, q), ("accept", depth, "beam", row))
-            reason = (
-                f"The target gave {number(p)}, the drafter {number(q)}: by the published rule it passes "
-                f"with {number(acceptance(p, q))}."
-            )
-            own.append(TokenTest(child, bool(accepted), p, q, u, reason))
+            probability = acceptance(p, q)
+            accepted, u = inputs.chooser.bernoulli(probability, ("accept", depth, "beam", row))
+            reason = Reason(Code.BEAM_COIN, {"p": p, "q": q, "probability": probability})
+            own.append(TokenTest(child, bool(accepted), p, q, u, (reason,)))
             if not accepted:
                 break
             passed.append(child)
@@ -52,12 +50,12 @@ def verify(inputs: VerifierInput) -> Verification:
             best, kept = passed, row
     verification = Verification(path=best)
     if not tests:
-        return verification.end(inputs, inputs.p[inputs.draft.root], inputs.position + 1, None)
+        return verification.end(inputs, inputs.p[inputs.draft.root], inputs.position + 1)
     order = [own for row, own in enumerate(tests) if row != kept]
     verification.tests = [test for own in (*order, tests[kept]) for test in own]
     for test in verification.tests:
         if test.accepted and test.node not in best:
-            test.accepted, test.reason = False, f"{test.reason} It did, but another beam is kept."
+            test.accepted, test.reasons = False, (*test.reasons, Reason(Code.OTHER_BEAM))
     node = best[-1] if best else inputs.draft.root
     if node not in inputs.p:
         return verification  # an end-of-text token
@@ -65,13 +63,7 @@ def verify(inputs: VerifierInput) -> Verification:
     rest = None if whole else residual(inputs.p[node], inputs.guessed(node))
     left: torch.Tensor = inputs.p[node] if rest is None else rest
     depth = inputs.position + len(best) + 1
-    return verification.end(inputs, left, depth, None if whole else WANTED_MORE)
+    return verification.end(inputs, left, depth, Code.ALL_ACCEPTED if whole else Code.RESIDUAL)
 
 
-BEAM_COINS = Verifier(
-    verify,
-    exact_for=frozenset(),
-    name="a coin for each entry of each beam",
-    relaxed_for=frozenset({FIXED}),
-    says="Each entry of each beam passes with min(1, p / q), and the longest prefix is kept. Biased.",
-)
+BEAM_COINS = Verifier(verify, frozenset(), *verifiers.BEAM_COINS, relaxed_for=frozenset({FIXED}))

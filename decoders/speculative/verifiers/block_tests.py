@@ -1,76 +1,76 @@
 """Blockwise parallel decoding's relaxed tests (Stern et al. 2018, section 5): a drafted token passes if it is
 among the target's k most likely, or if its value is near that of the most likely; a number of tokens may pass
-untested. Knows tokens' values only through a function.
+untested.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from decoders.speculative.interfaces import FIXED, TokenTest, Verification, Verifier, VerifierInput
-from decoders.speculative.verifiers.relaxed_walk import OWN, go_down
-from decoders.trace.number_format import number
+import torch
+
+from decoders.explain import verifiers
+from decoders.speculative.interfaces import FIXED, TokenTest, Verifier
+from decoders.speculative.verifiers.relaxed import FromTarget
+from decoders.speculative.verifiers.walk import Place, by_rule
+from decoders.trace.reasons import Code, Reason
 
 Value = Callable[[int], float | None]  # of a token; None if it has none
+Test = Callable[[torch.Tensor, int], tuple[bool, Reason]]  # p [V], a token -> whether it passes, and why
 
 
-def in_best(count: int) -> Callable[[VerifierInput, int, int], tuple[bool, str]]:
+def in_best(count: int) -> Test:
     """The test of the target's `count` most likely tokens; 1: the exact one."""
 
-    def test(inputs: VerifierInput, node: int, token: int) -> tuple[bool, str]:
-        p = inputs.probs[node]
+    def test(p: torch.Tensor, token: int) -> tuple[bool, Reason]:
         rank = 1 + int((p > p[token]).sum())
         if count == 1:  # ties as greedy decoding breaks them
             rank = 1 if int(p.argmax()) == token else max(2, rank)
-        which = "the target's most likely token" if count == 1 else f"among the target's {count} most likely"
-        return rank <= count, f"It is {'' if rank <= count else 'not '}{which}: its rank is {rank}."
+        return rank <= count, Reason(Code.RANK, {"rank": rank, "count": count})
 
     return test
 
 
-def within(epsilon: float, value: Value) -> Callable[[VerifierInput, int, int], tuple[bool, str]]:
+def within(epsilon: float, value: Value) -> Test:
     """The test of distance, for tokens that are numbers; others pass if they are the most likely."""
 
-    def test(inputs: VerifierInput, node: int, token: int) -> tuple[bool, str]:
-        best = int(inputs.probs[node].argmax())
+    def test(p: torch.Tensor, token: int) -> tuple[bool, Reason]:
+        best = int(p.argmax())
         if token == best:
-            return True, "It is the target's most likely token."
+            return True, Reason(Code.MOST_LIKELY_NUMBER)
         mine, theirs = value(token), value(best)
         if mine is None or theirs is None:
-            return False, "It is not the target's most likely token, and not both are numbers."
+            return False, Reason(Code.NO_NUMBERS)
         apart = abs(mine - theirs)
-        return apart <= epsilon, (
-            f"It is {number(apart)} away from the target's most likely number; {number(epsilon)} is allowed."
-        )
+        return apart <= epsilon, Reason(Code.NUMBERS_APART, {"apart": apart, "epsilon": epsilon})
 
     return test
 
 
-def block_tests(
-    test: Callable[[VerifierInput, int, int], tuple[bool, str]],
-    minimum: int,
-    temperature: float,
-    exact: bool,
-    says: str,
-) -> Verifier:
-    """A drafted token passes by `test(inputs, place, token)`, or as one of the first `minimum` tokens of the
-    block, of which the first is the root; after the first that does not, the target's own token comes from p.
-    exact: the test lets only the most likely tokens pass.
+@dataclass(frozen=True)
+class BlockTest(FromTarget):
+    """A token passes by `passes`, or as one of the first `minimum` tokens of the block, of which the first is
+    the root. exact: only the most likely tokens pass.
     """
 
-    def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        token, place = inputs.tokens[child], at[0] - inputs.position + 1  # in the block, from 1
-        passes, reason = test(inputs, node, token)
-        if not passes and place <= minimum:
-            passes, reason = True, f"The first {minimum} tokens of a block pass. {reason}"
-        return TokenTest(child, passes, float(inputs.probs[node][token]), reason=reason)
+    passes: Test
+    minimum: int
+    exact: bool
 
-    def verify(inputs: VerifierInput) -> Verification:
-        return go_down(inputs, rule, lambda q, node: q.p[node], OWN, temperature == 0.0)
+    @property
+    def exact_for(self) -> frozenset[str]:
+        lossless = self.exact and self.minimum <= 1 and self.greedy
+        return frozenset({FIXED}) if lossless else frozenset()
 
-    lossless = exact and minimum <= 1 and temperature == 0.0
-    return Verifier(
-        verify,
-        frozenset({FIXED}) if lossless else frozenset(),
-        name="block test",
-        relaxed_for=frozenset({FIXED}),
-        says=says,
-    )
+    def test(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
+        accepted, *reasons = self.passes(p, token)
+        in_block = place.depth - place.inputs.position + 1  # from 1
+        if not accepted and in_block <= self.minimum:
+            accepted = True
+            reasons.insert(0, Reason(Code.FIRST_OF_BLOCK, {"minimum": self.minimum}))
+        return TokenTest(place.child, accepted, float(p[token]), reasons=tuple(reasons))
+
+
+def block_tests(test: Test, minimum: int, temperature: float, exact: bool, says: str) -> Verifier:
+    """The verifier for one test. exact: it lets only the most likely tokens pass."""
+    rule = BlockTest(temperature == 0.0, test, minimum, exact)
+    return by_rule(rule, *verifiers.block_test(says), relaxed_for=frozenset({FIXED}))

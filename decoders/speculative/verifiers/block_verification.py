@@ -6,15 +6,9 @@ tokens on average than token rejection does.
 
 import torch
 
-from decoders.speculative.interfaces import (
-    SAMPLED,
-    WANTED_MORE,
-    TokenTest,
-    Verification,
-    Verifier,
-    VerifierInput,
-)
-from decoders.trace.number_format import number
+from decoders.explain import verifiers
+from decoders.speculative.interfaces import SAMPLED, TokenTest, Verification, Verifier, VerifierInput
+from decoders.trace.reasons import Code, Reason
 
 
 def verify(inputs: VerifierInput) -> Verification:
@@ -34,15 +28,19 @@ def verify(inputs: VerifierInput) -> Verification:
     kept = max((i for i, (_, passed, _) in enumerate(tests, 1) if passed), default=0)
     verification = Verification(path=chain[1 : kept + 1])
     for i, ((p, q), (probability, passed, u)) in enumerate(zip(compared, tests, strict=True), 1):
-        reason = sentence(i, kept, weights[i], probability, bool(passed))
+        numbers = {"length": i, "kept": kept, "weight": weights[i], "probability": probability}
+        reason = Reason(Code.BLOCK, numbers | {"passed": bool(passed)})
         watched = ("weight", weights[i], 1.0)  # 1 as long as nothing has been lost
-        verification.tests.append(TokenTest(chain[i], i <= kept, p, q, u, reason, None, watched, probability))
+        verification.tests.append(
+            TokenTest(chain[i], i <= kept, p, q, u, (reason,), None, watched, probability)
+        )
     end = chain[kept]
     if end not in inputs.p:
         return verification  # an end-of-text token
     left = wanted(inputs, end, weights[kept])
     probs = inputs.p[end] if left is None or float(left.sum()) <= 0 else left
-    return verification.end(inputs, probs, inputs.position + kept + 1, None if left is None else WANTED_MORE)
+    code = Code.ALL_ACCEPTED if left is None else Code.RESIDUAL
+    return verification.end(inputs, probs, inputs.position + kept + 1, code)
 
 
 def chain_of(inputs: VerifierInput) -> list[int]:
@@ -72,21 +70,4 @@ def wanted(inputs: VerifierInput, node: int, weight: float) -> torch.Tensor | No
     return (weight * inputs.p[node] - q).clamp(min=0.0)
 
 
-def sentence(i: int, kept: int, weight: float, probability: float, passed: bool) -> str:
-    """The reason, with its numbers."""
-    count = "The first token" if i == 1 else f"The first {i} tokens together"
-    weighed, passes = ("weighs", "passes") if i == 1 else ("weigh", "pass")
-    test = f"{count} {weighed} {number(weight)} and {passes} with probability {number(probability)}"
-    if i == kept:
-        return f"{test}: passed, and no longer prefix did."
-    if i > kept:
-        return f"{test}: did not pass."
-    return f"{test}: {'passed' if passed else 'did not pass'}, and a longer prefix did."
-
-
-BLOCK = Verifier(
-    verify,
-    exact_for=frozenset({SAMPLED}),
-    name="block verification",
-    says="Every prefix of the chain is tested as a whole, and the longest that passes is kept.",
-)
+BLOCK = Verifier(verify, frozenset({SAMPLED}), *verifiers.BLOCK)

@@ -1,50 +1,30 @@
-"""Verifier for temperature 0: follows the target's most likely tokens as long as they were drafted. Draws
-nothing.
+"""The rule for temperature 0: follows the target's most likely tokens as long as they were drafted. Draws
+nothing, and the output is that of greedy decoding.
 """
 
-from decoders.speculative.interfaces import FIXED, TokenTest, Verification, Verifier, VerifierInput
+import torch
+
+from decoders.explain import verifiers
+from decoders.speculative.interfaces import FIXED, TokenTest
+from decoders.speculative.verifiers.walk import Place, Rule, by_rule
+from decoders.trace.reasons import Code, Reason
 
 
-def verify(inputs: VerifierInput) -> Verification:
-    """From the root down, the child that carries argmax p; at the end argmax p itself, so the output is that
-    of greedy decoding.
-    """
-    verification, node = Verification(), inputs.draft.root
-    while node in inputs.p:
-        favourite = int(inputs.p[node].argmax())
-        children = inputs.children(node)
-        match = None
-        for child in children:
-            if inputs.tokens[child] == favourite:
-                verification.tests.append(
-                    TokenTest(child, True, reason="Accepted: it is the target's most likely token.")
-                )
-                match = child
-                break
-            verification.tests.append(
-                TokenTest(
-                    child, False, reason="Rejected: the target prefers another token.", preferred=favourite
-                )
-            )
-        if match is None:
-            verification.token = favourite
-            verification.reason = (
-                "The target's most likely token here; it was not drafted."
-                if children
-                else "All drafted tokens were accepted; the target adds its most likely one."
-            )
-            return verification
-        verification.path.append(match)
-        node = match
-    return verification
+class GreedyMatch(Rule):
+    """A token passes if it is argmax p."""
+
+    exact_for = frozenset({FIXED})
+    greedy = True
+
+    def test(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
+        best = place.own(p).value
+        if token == best:
+            return TokenTest(place.child, True, reasons=(Reason(Code.MOST_LIKELY),))
+        preferred = Reason(Code.OTHER_PREFERRED, {"preferred": best})
+        return TokenTest(place.child, False, reasons=(preferred,))
+
+    def own_code(self, whole: bool) -> Code:
+        return Code.ARGMAX_AFTER_ALL if whole else Code.ARGMAX_NOT_DRAFTED
 
 
-GREEDY_MATCH = Verifier(
-    verify,
-    exact_for=frozenset({FIXED}),
-    draws=False,
-    uses_q=False,
-    name="greedy match",
-    says="A drafted token passes if it is the target's most likely token at its position; otherwise that "
-    "token is written.",
-)
+GREEDY_MATCH = by_rule(GreedyMatch(), *verifiers.GREEDY_MATCH, draws=False, uses_q=False)

@@ -6,6 +6,7 @@ Sun et al. (2023), SpecTr: Fast Speculative Decoding via Optimal Transport, algo
 
 import torch
 
+from decoders.explain import verifiers
 from decoders.speculative.interfaces import (
     SAMPLED,
     WITH_REPLACEMENT,
@@ -14,7 +15,7 @@ from decoders.speculative.interfaces import (
     Verifier,
     VerifierInput,
 )
-from decoders.trace.number_format import number
+from decoders.trace.reasons import Code, Reason
 
 HALVINGS = 60  # of the interval in which rho lies: to the last digit of a double
 
@@ -69,21 +70,20 @@ def verify(inputs: VerifierInput) -> Verification:
             taken = 1 - (1 - beta) ** len(offers)
             left = (p - took * (taken / beta if beta > 0 else 0.0)).clamp(min=0.0)
             if len(offers) > 1 and node == inputs.draft.root:
-                verification.note = (
-                    f"K-SEQ keeps one of {len(offers)} such draws with probability {number(taken)} here; "
-                    f"with the best plan of optimal transport it would be "
-                    f"{number(ceiling(p, q, len(offers)))}."
-                )
+                bound = ceiling(p, q, len(offers))
+                numbers = {"draws": len(offers), "taken": taken, "bound": bound}
+                verification.note = Reason(Code.TRANSPORT_BOUND, numbers)
         for slot, child in enumerate(offers):
             token = inputs.tokens[child]
-            probability = min(1.0, float(p[token]) / (rho * float(q[token])))
+            p_token, q_token = float(p[token]), float(q[token])
+            probability = min(1.0, p_token / (rho * q_token))
             accepted, u = inputs.chooser.bernoulli(probability, ("accept", depth, slot))
-            reason = sentence(float(p[token]), float(q[token]), rho, probability, bool(accepted))
-            test = TokenTest(
-                child, bool(accepted), float(p[token]), float(q[token]), u, reason, probability=probability
+            numbers = {"p": p_token, "q": q_token, "rho": rho, "probability": probability}
+            reason = Reason(Code.K_SEQ, numbers | {"accepted": bool(accepted)})
+            watched = ("rho", rho, float(len(offers)))  # between 1 and the number of draws
+            verification.tests.append(
+                TokenTest(child, bool(accepted), p_token, q_token, u, (reason,), None, watched, probability)
             )
-            test.watched = ("rho", rho, float(len(offers)))  # between 1 and the number of draws
-            verification.tests.append(test)
             if accepted:
                 match = child
                 break
@@ -91,24 +91,11 @@ def verify(inputs: VerifierInput) -> Verification:
             if offers:
                 verification.tests[-1].left = left / left.sum() if left.sum() > 0 else p
             probs = p if not offers or float(left.sum()) <= 0 else left
-            drawn = "Drawn from the residual of the target's distribution, where it has probability {}."
-            return verification.end(inputs, probs, depth, drawn if offers else None)
+            code = Code.RESIDUAL_OF_TARGET if offers else Code.ALL_ACCEPTED
+            return verification.end(inputs, probs, depth, code)
         verification.path.append(match)
         node, depth = match, depth + 1
     return verification
 
 
-def sentence(p: float, q: float, rho: float, probability: float, accepted: bool) -> str:
-    """The reason, with its numbers."""
-    fate = "It was accepted." if accepted else "It was rejected."
-    divided = f"p / (rho q) = {number(p)} / ({number(rho)} x {number(q)})"
-    return f"A draw is accepted with probability min(1, {divided}), here {number(probability)}. {fate}"
-
-
-KSEQ = Verifier(
-    verify,
-    exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
-    name="K-SEQ",
-    says="Each of several independent draws passes with probability min(1, p / (rho q)), with the smallest "
-    "rho that leaves the target's distribution unchanged.",
-)
+KSEQ = Verifier(verify, frozenset({SAMPLED, WITH_REPLACEMENT}), *verifiers.K_SEQ)

@@ -1,63 +1,38 @@
-"""Verifier for deterministic drafts (lookup, top-k): the target draws its own token, and follows the draft if
+"""The rule for deterministic drafts (lookup, top-k): the target draws its own token, and follows the draft if
 it contains that token.
 
 One draw per node, used in either case, hence exactly the target's distribution; accepts with the target's
 mass on the children.
 """
 
+import torch
+
+from decoders.explain import verifiers
 from decoders.speculative.interfaces import (
     FIXED,
     SAMPLED,
     WITH_REPLACEMENT,
     WITHOUT_REPLACEMENT,
     TokenTest,
-    Verification,
-    Verifier,
-    VerifierInput,
 )
-from decoders.trace.number_format import number
+from decoders.speculative.verifiers.walk import Place, Rule, by_rule
+from decoders.trace.reasons import Code, Reason
 
 
-def verify(inputs: VerifierInput) -> Verification:
-    """From the root down: y ~ p; descend into the child that carries y, else y is the target's own token and
-    the walk ends.
-    """
-    verification, node, depth = Verification(), inputs.draft.root, inputs.position + 1
-    while node in inputs.p:
-        p = inputs.p[node]  # [V]
-        children = inputs.children(node)
-        token, u = inputs.chooser.categorical(p, ("sample", depth))
-        match = None
-        for child in children:
-            p_token = float(p[inputs.tokens[child]])
-            if inputs.tokens[child] == token:
-                match = child
-                reason = f"Accepted: the target drew this token too, with probability {number(p_token)}."
-            else:
-                reason = (
-                    f"Rejected: the target drew another token; this one had probability {number(p_token)}."
-                )
-            verification.tests.append(TokenTest(child, child == match, p_token, reason=reason))
-        if match is None:
-            p_drawn = float(p[token] / p.sum())
-            verification.token, verification.u, verification.p = token, u, p_drawn
-            verification.reason = (
-                f"Drawn from the target's distribution with probability {number(p_drawn)}; it was not "
-                "drafted."
-                if children
-                else f"All drafted tokens were accepted; the target drew one more, with probability "
-                f"{number(p_drawn)}."
-            )
-            return verification
-        verification.path.append(match)
-        node, depth = match, depth + 1
-    return verification
+class NodeSampling(Rule):
+    """A token passes if it is y, where y ~ p."""
+
+    exact_for = frozenset({FIXED, SAMPLED, WITH_REPLACEMENT, WITHOUT_REPLACEMENT})
+    greedy, tests_all = False, True
+
+    def test(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
+        accepted = token == place.own(p).value
+        p_token = float(p[token])
+        reason = Reason(Code.DREW_IT if accepted else Code.DREW_ANOTHER, {"p": p_token})
+        return TokenTest(place.child, accepted, p_token, reasons=(reason,))
+
+    def own_code(self, whole: bool) -> Code:
+        return Code.ALL_ACCEPTED if whole else Code.TARGET_NOT_DRAFTED
 
 
-NODE_SAMPLING = Verifier(
-    verify,
-    exact_for=frozenset({FIXED, SAMPLED, WITH_REPLACEMENT, WITHOUT_REPLACEMENT}),
-    uses_q=False,
-    name="node sampling",
-    says="The target draws its own token at each position; a drafted token passes if it equals that one.",
-)
+NODE_SAMPLING = by_rule(NodeSampling(), *verifiers.NODE_SAMPLING, uses_q=False)

@@ -4,6 +4,8 @@ Weng et al. (2025), Traversal Verification for Speculative Tree Decoding, algori
 verification; on a tree of depth one it accepts as often as recursive rejection.
 """
 
+from decoders.explain import verifiers
+from decoders.logits.distributions import without
 from decoders.speculative.interfaces import (
     SAMPLED,
     WITHOUT_REPLACEMENT,
@@ -12,8 +14,7 @@ from decoders.speculative.interfaces import (
     Verifier,
     VerifierInput,
 )
-from decoders.speculative.verifiers.recursive_rejection import without
-from decoders.trace.number_format import number
+from decoders.trace.reasons import PATH_PROBABILITY, Code, Reason
 
 
 class Standing:
@@ -80,36 +81,22 @@ def verify(inputs: VerifierInput) -> Verification:
         p, q = standing.compared(leaf)
         probability, parent = standing.probability[leaf], standing.parent[leaf]
         passed, u = inputs.chooser.bernoulli(probability, ("accept", inputs.position, len(tests)))
-        watched = ("probability of the path", probability, 1.0)
-        reason = sentence(probability, bool(passed))
-        tests.append(TokenTest(leaf, bool(passed), p, q, u, reason, None, watched, probability))
+        watched = (PATH_PROBABILITY, probability, 1.0)
+        reason = Reason(Code.TRAVERSAL, {"probability": probability, "passed": bool(passed)})
+        tests.append(TokenTest(leaf, bool(passed), p, q, u, (reason,), None, watched, probability))
         if passed:
             break
         standing.remove(leaf)
         tests[-1].left = standing.left[parent]
     path = standing.path(leaf)
-    why = "It lies on the path that was accepted."
+    why = (Reason(Code.ON_ACCEPTED_PATH),)
     tests += [TokenTest(node, True, *standing.compared(node), None, why) for node in path[:-1]]
     verification = Verification(tests, path)
     if leaf not in inputs.p:
         return verification  # an end-of-text token
     probs, depth = standing.left[leaf], inputs.position + len(path) + 1
-    drawn = "Drawn from the residual of the target's distribution there, with probability {}."
-    return verification.end(inputs, probs, depth, drawn if inputs.children(leaf) else None)
+    code = Code.RESIDUAL_ON_PATH if inputs.children(leaf) else Code.ALL_ACCEPTED
+    return verification.end(inputs, probs, depth, code)
 
 
-def sentence(probability: float, passed: bool) -> str:
-    """The reason, with its number."""
-    fate = "Accepted." if passed else "Rejected: this token is removed."
-    return (
-        f"The path down to this token is accepted as a whole with probability {number(probability)}. {fate}"
-    )
-
-
-TRAVERSAL = Verifier(
-    verify,
-    exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}),
-    name="traversal verification",
-    says="Paths are tested as a whole from their leaves; a leaf that fails is taken off, and the next is "
-    "tested.",
-)
+TRAVERSAL = Verifier(verify, frozenset({SAMPLED, WITHOUT_REPLACEMENT}), *verifiers.TRAVERSAL)

@@ -6,10 +6,9 @@ a fragment; not what a fragment is.
 
 from dataclasses import replace
 
+from decoders.explain import verifiers
 from decoders.speculative.interfaces import Verification, Verifier, VerifierInput
-
-CUT = "{} Cut: the fragment that it belongs to is not complete."
-NEXT = "The draft was cut after the last whole fragment; with this token the target begins the next one."
+from decoders.trace.reasons import Code, Reason
 
 
 def whole_fragments(verifier: Verifier, mark: int, greedy: bool) -> Verifier:
@@ -31,17 +30,17 @@ def whole_fragments(verifier: Verifier, mark: int, greedy: bool) -> Verifier:
     def cut_behind(inputs: VerifierInput, whole: Verification, run: list[int], at: int) -> Verification:
         lost = run[at + 1 :]
         tests = [
-            replace(test, reason=CUT.format(test.reason)) if test.node in lost and test.accepted else test
+            replace(test, reasons=(*test.reasons, Reason(Code.CUT)))
+            if test.node in lost and test.accepted
+            else test
             for test in whole.tests
         ]
         verification = Verification(tests, whole.path[:at], lost)
         p = inputs.p[run[at]]
         if greedy:
-            verification.token, verification.reason = int(p.argmax()), NEXT
+            verification.token, verification.reason = int(p.argmax()), Reason(Code.NEXT_FRAGMENT)
             return verification
-        verification.end(inputs, p, inputs.position + at + 1, None)
-        verification.reason = NEXT
-        return verification
+        return verification.end(inputs, p, inputs.position + at + 1, Code.NEXT_FRAGMENT)
 
-    says = f"{verifier.says} Accepted tokens after the last end of a fragment are cut."
-    return replace(verifier, verify=verify, name=f"{verifier.name}, whole fragments", says=says)
+    name, says = verifiers.whole_fragments(verifier.name, verifier.says)
+    return replace(verifier, verify=verify, name=name, says=says)

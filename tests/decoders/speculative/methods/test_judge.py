@@ -17,6 +17,7 @@ from decoders.speculative.methods.judge import SCORE, judged_acceptance
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Note, Score, Verdict
+from decoders.trace.reasons import Code, Reason
 from tests.helpers import tiny_models
 from tests.helpers.losslessness import law_of_rounds
 from tests.helpers.stateful_tables import Says, StatedTable
@@ -56,13 +57,10 @@ def test_either_test_is_enough():
     verification = judge.verify(chain(right, [True, False, True, True]))
     assert verification.path == [1, 2, 3, 4] and verification.token == 0
     assert [test.watched for test in verification.tests] == [(SCORE, said, 0.5) for said in right]
-    assert "is accepted all the same" in verification.tests[1].reason
+    assert verification.tests[1].reasons[-1] == Reason(Code.JUDGE, {"score": 0.9, "delta": 0.5})
     verification = judge.verify(chain([0.1, 0.5, 0.1, 0.9], [True, False, True, True]))
-    assert (
-        verification.path == [1]
-        and verification.token == 1
-        and "stays rejected" in verification.tests[1].reason
-    )
+    assert verification.path == [1] and verification.token == 1
+    assert verification.tests[1].reasons[-1] == Reason(Code.JUDGE, {"score": 0.5, "delta": 0.5})
 
 
 @pytest.mark.parametrize("shape", [{"temperature": 1.0}, {"temperature": 0.7, "top_k": 3}])

@@ -11,6 +11,7 @@ from decoders.engine.tree import Tree
 from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.verifiers import block_verification, kseq, traversal_verification
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
+from decoders.trace.reasons import Code
 from tests.helpers.losslessness import first_token, position
 
 P, Q = (0.3, 0.4, 0.3), (0.6, 0.3, 0.1)
@@ -109,7 +110,7 @@ def test_a_test_tells_the_chance_with_which_it_passes_where_that_is_not_p_over_q
     traversal at the leaf.
     """
     verification = verify(inputs(["a", "aa"], (1 / 3, 2 / 3, 0), (2 / 3, 1 / 3, 0), Script([0, 0, 1])))
-    assert [test.probability for test in verification.tests] == pytest.approx(chances)
+    assert [test.threshold for test in verification.tests] == pytest.approx(chances)
 
 
 def test_a_longer_beginning_is_kept_although_a_shorter_one_failed():
@@ -119,7 +120,9 @@ def test_a_longer_beginning_is_kept_although_a_shorter_one_failed():
         and len(verification.path) == 2
         and verification.token == 2
     )
-    assert "did not pass, and a longer prefix did" in verification.tests[0].reason
+    (first,), (second,) = (test.reasons for test in verification.tests)
+    assert [first.numbers[name] for name in ("length", "kept", "passed")] == [1, 2, False]
+    assert [second.numbers[name] for name in ("length", "kept", "passed")] == [2, 2, True]
 
 
 def test_traversal_s_chances_on_the_dossier_s_tree():
@@ -185,10 +188,8 @@ def test_on_a_star_traversal_accepts_as_often_as_recursive_rejection():
 def test_kseq_says_how_near_it_comes_to_the_best_plan():
     """Two draws: .84 of at most .89; one draw is as good as any plan, and nothing is said."""
     two, _ = position(P, [1, 2], Q, Script([0, 0, 0]), kseq.verify)
-    assert two.note == (
-        "K-SEQ keeps one of 2 such draws with probability .84 here; with the best plan of optimal transport "
-        "it would be .89."
-    )
+    assert two.note.code == Code.TRANSPORT_BOUND
+    assert two.note.numbers == {"draws": 2, "taken": pytest.approx(0.84), "bound": pytest.approx(0.89)}
     assert position(P, [1], Q, Script([0, 0]), kseq.verify)[0].note is None
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from decoders.chooser import Exhaustive, Random, Script
-from decoders.logits.distributions import residual
+from decoders.logits.distributions import residual, without
 from decoders.speculative.interfaces import (
     FIXED,
     SAMPLED,
@@ -24,15 +24,11 @@ from decoders.speculative.interfaces import (
 )
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
-from decoders.speculative.verifiers.recursive_rejection import (
-    RECURSIVE_REJECTION,
-    WITH_REPLACEMENT_REJECTION,
-    sentence,
-    without,
-)
+from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
+from decoders.speculative.verifiers.with_replacement import WITH_REPLACEMENT_REJECTION
 from decoders.testing import distance
 from decoders.trace.acceptance import acceptance
-from decoders.trace.number_format import compared
+from decoders.trace.reasons import Code, Reason
 from tests.helpers.losslessness import first_token, position, statistics
 
 P, Q = (0.3, 0.4, 0.3), (0.6, 0.3, 0.1)
@@ -103,7 +99,8 @@ def test_acceptance_never_divides_by_zero(p, q, wanted):
 
 def test_a_residual_without_mass_falls_back_to_the_target_with_a_note():
     found, _ = position(P, [0], P, Script([False, 1]), RECURSIVE_REJECTION.verify)
-    assert found.token == 1 and found.p == pytest.approx(0.4) and "agree" in found.note
+    assert found.token == 1 and found.p == pytest.approx(0.4)
+    assert found.note == Reason(Code.MODELS_AGREE)
 
 
 @pytest.mark.parametrize(
@@ -257,25 +254,28 @@ def test_the_badge_follows_from_the_parts(fill, verifier, temperature, wanted):
     assert badge(Drafter(lambda lane: Draft(0), fill, "draft"), verifier, temperature) == wanted
 
 
-# ---- sentences -----------------------------------------------------------------------------------
+# ---- the walk ------------------------------------------------------------------------------------
 
 
-def test_printed_numbers_agree_with_each_other():
-    generator = torch.Generator().manual_seed(0)
-    rows = (torch.rand(2000, 3, generator=generator, dtype=torch.float64) ** 2).tolist()
-    rows += [(0.4995, 1.0, 0.5), (0.5004, 1.0, 0.5), (1 / 3, 1.0, 0.3333), (2e-9, 0.1, 1e-9)]
-    for one, other, u in rows:
-        p, q = sorted((one, other))
-        shown_p, shown_q, passes, draw = compared(p, q, u)
-        assert f"{float(shown_p) / float(shown_q):.3g}" == f"{float(passes):.3g}"
-        assert float(draw) != float(passes) and (float(draw) < float(passes)) == (u < p / q)
+def test_each_test_says_by_a_code_and_numbers_what_decided():
+    found, _ = position(P, [0, 1], Q, Script([False, True]), RECURSIVE_REJECTION.verify)
+    (first,), (second,) = (test.reasons for test in found.tests)
+    assert first.code == second.code == Code.TOKEN_REJECTION
+    assert first.numbers == {"p": 0.3, "q": 0.6, "u": None, "accepted": False, "slot": 0}
+    assert (second.numbers["slot"], second.numbers["accepted"]) == (1, True)
+    found, _ = position(P, [0], Q, Script([2]), NODE_SAMPLING.verify)
+    assert found.tests[0].reasons == (Reason(Code.DREW_ANOTHER, {"p": 0.3}),)
+    assert found.reason == Reason(Code.TARGET_NOT_DRAFTED, {"p": pytest.approx(0.3)})
+    found, _ = position((0.0, 1.0, 0.0), [0], None, Script([]), GREEDY_MATCH.verify)
+    assert found.tests[0].reasons == (Reason(Code.OTHER_PREFERRED, {"preferred": 1}),)
+    assert found.reason == Reason(Code.ARGMAX_NOT_DRAFTED) and found.u is None
 
 
-def test_the_sentence_of_the_worked_example():
-    assert sentence(0.0352, 0.0651, 0.79, False, 0) == (
-        "The draft gave .0651, the target .0352: it is accepted with probability p/q = .541; "
-        "u = .79 is larger: rejected."
-    )
+def test_one_draw_of_node_sampling_tests_all_children_and_rejection_stops_at_the_first_that_passes():
+    found, _ = position(P, [0, 1, 2], Q, Script([1]), NODE_SAMPLING.verify)
+    assert [test.accepted for test in found.tests] == [False, True, False] and found.path == [2]
+    found, _ = position(P, [0, 1, 2], Q, Script([False, True]), RECURSIVE_REJECTION.verify)
+    assert [test.accepted for test in found.tests] == [False, True] and found.path == [2]
 
 
 def test_a_walk_is_plain_data():

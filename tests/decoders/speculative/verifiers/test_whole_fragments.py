@@ -8,6 +8,7 @@ from decoders.engine.tree import Tree
 from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.whole_fragments import whole_fragments
+from decoders.trace.reasons import Code, Reason
 
 MARK, END = 9, 8
 
@@ -44,4 +45,4 @@ def test_what_stands_behind_the_last_mark_is_cut(root, drafted, wanted, kept, cu
     found = walked(root, drafted, wanted)
     assert (found.path, found.cut, found.token) == (kept, cut, own)
     for test in found.tests:
-        assert ("Cut:" in test.reason) == (test.node in cut)
+        assert (Reason(Code.CUT) in test.reasons) == (test.node in cut)

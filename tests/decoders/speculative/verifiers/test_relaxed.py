@@ -20,6 +20,7 @@ from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTI
 from decoders.testing import distance, random_table, shape_of
 from decoders.trace.costs import TOTAL_VARIATION
 from decoders.trace.events import Note, Score
+from decoders.trace.reasons import Code
 from tests.helpers.losslessness import first_token, law_of_rounds, position
 from visualizers.analysis.cost_summary import strip
 
@@ -230,9 +231,8 @@ def test_typical_acceptance_keeps_the_longest_path_and_of_equals_the_likeliest()
     assert verification.path == [c, cc] and verification.token == 2
     passed = {t.node: t.accepted for t in verification.tests}
     assert passed == {c: True, b: False, cc: True, cb: False, bb: False, ba: False}
-    assert "Another path is longer or more likely" in next(
-        t.reason for t in verification.tests if t.node == b
-    )
+    codes = {t.node: [reason.code for reason in t.reasons] for t in verification.tests}
+    assert codes[b] == [Code.TYPICAL, Code.OTHER_PATH] and codes[c] == [Code.TYPICAL]
 
 
 @pytest.mark.parametrize(
@@ -303,9 +303,9 @@ def test_neighbours_lend_what_fits_below_delta():
     verifier = lantern.neighbour_support(0.2, lambda tokens: near, 1.0)
     verification, _ = position(p.tolist(), [0], (0.5, 0.1, 0.1, 0.1, 0.2), Random(0), verifier.verify)
     assert verification.tests[0].p == pytest.approx(0.17) and verification.tests[0].q == 0.5
-    assert "it is accepted with probability .34" in verification.tests[0].reason
+    assert verification.tests[0].reasons[0].numbers["probability"] == pytest.approx(0.34)
     plain, _ = position(p.tolist(), [0], (0.5, 0.1, 0.1, 0.1, 0.2), Random(0), RECURSIVE_REJECTION.verify)
-    assert "it is accepted with probability p/q = .04" in plain.tests[0].reason
+    assert (plain.tests[0].p, plain.tests[0].q) == pytest.approx((0.02, 0.5))
 
 
 def test_neighbours_are_the_nearest_and_never_the_token_itself():

@@ -1,0 +1,1 @@
+"""Sentences for people, made of the codes and numbers of a decision."""
