@@ -101,7 +101,7 @@ class Strategy:
         an unusable value.
         """
         known = self._known
-        given, kept = memory.split(given)
+        given, kept = memory.split_memory(given)
         for name in given:
             if name not in known:
                 offer = ", ".join(known) or "none"
@@ -109,7 +109,7 @@ class Strategy:
         values = self._defaults | {name: p.parse(given[name]) for name, p in known.items() if name in given}
         if problem := self.together(values):
             raise Refusal(problem)
-        return values | memory.check(kept)
+        return values | memory.check_memory(kept)
 
     def views_with(self, parameters: dict[str, Any]) -> tuple[str, ...]:
         """Its views, and those of its constraint and its memory."""

@@ -146,7 +146,7 @@ def config_of(name: str, where: str, revision: str | None = None) -> PreTrainedC
         options = {"revision": revision} if revision else {}
         return AutoConfig.from_pretrained(where, trust_remote_code=False, **options)
     except Exception as error:  # of a damaged file it raises whatever its code comes upon
-        raise Refusal(load_problems.sentence(name, where, error)) from error
+        raise Refusal(load_problems.load_failure(name, where, error)) from error
 
 
 def header_parameters(folder: Path) -> int:
