@@ -149,16 +149,18 @@ def disagreeing_views() -> list[str]:
     ]
 
 
-def strategies_of_parts_alone() -> list[str]:
-    """Strategies whose function does nothing but take its parts and run the rounds of drafting."""
+def strategies_of_a_pair_alone() -> list[str]:
+    """Strategies whose function only takes its pair and runs its rounds: `@speculative` would do that."""
     found = []
     for function in nodes(ast.FunctionDef, "decoders"):
         body = function.body[1:] if ast.get_docstring(function) else function.body
         match body:
             case [
-                ast.Assign(value=ast.Call(func=ast.Name("parts"))),
+                ast.Assign(value=ast.Call(args=[ast.Attribute(ast.Name("lane"), "parameters")])),
                 ast.Expr(value=ast.YieldFrom(ast.Call(func=ast.Name("rounds")))),
-            ]:
+            ] | [
+                ast.Expr(value=ast.YieldFrom(ast.Call(ast.Name("rounds"), [_, ast.Starred(ast.Call())]))),
+            ] if function.decorator_list:
                 found.append(function.name)
     return found
 
@@ -244,7 +246,7 @@ FIGURES: dict[str, Callable[[], int | list[str] | set[str]]] = {
     "one speculative round: functions": functions_of_a_round,
     "one speculative round: changes of file": changes_of_file_in_a_round,
     "views whose name, file, title and class disagree": disagreeing_views,
-    "strategies whose body only takes its parts and runs rounds": strategies_of_parts_alone,
+    "strategies whose body only takes its pair and runs rounds": strategies_of_a_pair_alone,
     "free names of scores": score_names,
     "events matched by class name as text": events_matched_by_text,
     "getattr(x, name, default) in decoders": attributes_with_defaults,

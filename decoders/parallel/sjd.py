@@ -6,7 +6,6 @@ New positions start from a guess; the paper's guesses from neighbouring image to
 text.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -14,18 +13,18 @@ import torch
 from decoders.chooser import Known
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.draft_verify_loop import distributions, drawn_again, rounds
+from decoders.speculative.declaration import speculative
+from decoders.speculative.draft_verify_loop import distributions, drawn_again
 from decoders.speculative.interfaces import (
     FIXED,
     SAMPLED,
     Draft,
     Drafter,
+    Pair,
     Seen,
     Verification,
     Verifier,
     VerifierInput,
-    described,
 )
 from decoders.speculative.methods.prompt_lookup import look_up
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
@@ -146,26 +145,7 @@ def sure_of(token: int, lane: Lane) -> torch.Tensor:
     return sure
 
 
-def sjd_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A new window and the chosen verifier; greedy match at temperature 0, where nothing is drawn."""
-    temperature = parameters["temperature"]
-    fill = FIXED if temperature == 0.0 else SAMPLED
-    verifier = GREEDY_MATCH if temperature == 0.0 else VERIFIERS[parameters["verifier"]]
-    window = Window(parameters["block_size"], parameters["first_guess"], fill, verifier)
-    drafter = Drafter(
-        window.propose,
-        fill,
-        source="window",
-        observe=window.observe,
-        name="window of drawn tokens",
-        says="What the previous forward drew at the same positions, given tokens that may have changed "
-        "since.",
-    )
-    return drafter, verifier, temperature
-
-
-@draft_and_verify(
-    sjd_pair,
+@speculative(
     name="sjd",
     title="Speculative Jacobi",
     family="parallel",
@@ -186,9 +166,9 @@ def sjd_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("accelerating-auto-regressive-text-to-image-generation",),
     views=("parallel_grid", "graph", "draft_rounds", "one_round", "entropy", "dependencies", "text"),
-    parts=lambda parameters: [*described(*sjd_pair(parameters)), LENS],
+    further_part=lambda parameters: LENS,
 )
-def sjd(lane: Lane) -> Iterator[None]:
+def sjd_pair(parameters: dict) -> Pair:
     """Samples a window of positions at once, repeatedly; draws that pass the next forward's test stay.
 
     1. Each position of the window holds a token and the distribution `q` that it was drawn from.
@@ -207,5 +187,16 @@ def sjd(lane: Lane) -> Iterator[None]:
     another token (at temperature 0: the one that it had before). Lens forwards, counted separately, find this
     out.
     """
-    drafter, verifier, _ = sjd_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature = parameters["temperature"]
+    fill = FIXED if temperature == 0.0 else SAMPLED
+    verifier = GREEDY_MATCH if temperature == 0.0 else VERIFIERS[parameters["verifier"]]
+    window = Window(parameters["block_size"], parameters["first_guess"], fill, verifier)
+    drafter = Drafter(
+        window.propose,
+        fill,
+        observe=window.observe,
+        name="window of drawn tokens",
+        says="What the previous forward drew at the same positions, given tokens that may have changed "
+        "since.",
+    )
+    return drafter, verifier

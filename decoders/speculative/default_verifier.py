@@ -3,9 +3,7 @@
 Knows verifiers and how slots are filled, no model.
 """
 
-from collections.abc import Callable
-
-from decoders.speculative.interfaces import FIXED, WITH_REPLACEMENT, Drafter, Verifier
+from decoders.speculative.interfaces import FIXED, WITH_REPLACEMENT, Drafter, Pair, Verifier
 from decoders.speculative.verifiers.block_verification import BLOCK
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
@@ -36,32 +34,32 @@ def simplest_verifier(fill: str, temperature: float) -> Verifier:
     return WITH_REPLACEMENT_REJECTION if fill == WITH_REPLACEMENT else RECURSIVE_REJECTION
 
 
-def simplest(drafter: Drafter, temperature: float) -> tuple[Drafter, Verifier, float]:
-    """The parts of most strategies: a drafter, its simplest exact verifier, and the temperature."""
-    return drafter, simplest_verifier(drafter.fill, temperature), temperature
+def simplest(drafter: Drafter, temperature: float) -> Pair:
+    """The pair of most strategies: a drafter and its simplest exact verifier."""
+    return drafter, simplest_verifier(drafter.fill, temperature)
 
 
-def chosen(drafter: Drafter, parameters: dict) -> tuple[Drafter, Verifier, float]:
+def chosen(drafter: Drafter, parameters: dict) -> Pair:
     """As `simplest`, with the verifier that VERIFIER asks for where something is drawn."""
     temperature = parameters["temperature"]
     if temperature == 0.0 or parameters["verifier"] == TOKEN_BY_TOKEN:
         return simplest(drafter, temperature)
-    return drafter, JOINT[parameters["verifier"]], temperature
+    return drafter, JOINT[parameters["verifier"]]
 
 
-def chosen_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Callable[[dict], str | None]:
-    """The `together` of a strategy that has VERIFIER: the message to show if that would change the target's
-    distribution.
+def fits(drafter: Drafter, verifier: Verifier) -> str | None:
+    """The message to show if `verifier` is not exact for the way in which `drafter` fills its slots, nor a
+    relaxed rule for it; None if they go together.
     """
-
-    def fits(parameters: dict) -> str | None:
-        drafter, verifier, temperature = parts(parameters)
-        if temperature == 0.0 or drafter.fill in verifier.exact_for:
-            return None
-        good = [name for name, v in JOINT.items() if drafter.fill in v.exact_for]
+    if drafter.fill in verifier.exact_for | verifier.relaxed_for:
+        return None
+    if verifier.relaxed_for:
         return (
-            f"{verifier.name.capitalize()} would distort the target's distribution where guesses are "
-            f"{drafter.fill}; choose {' or '.join([TOKEN_BY_TOKEN, *good])}."
+            f"{verifier.name.capitalize()} has no rule for guesses that are {drafter.fill}: choose another "
+            "tree, or temperature 0."
         )
-
-    return fits
+    good = [name for name, v in JOINT.items() if drafter.fill in v.exact_for]
+    return (
+        f"{verifier.name.capitalize()} would distort the target's distribution where guesses are "
+        f"{drafter.fill}; choose {' or '.join([TOKEN_BY_TOKEN, *good])}."
+    )

@@ -6,12 +6,13 @@ the draft's, both after all processors; at temperature 0 both are one-hot.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import torch
 
 from decoders.chooser import Chooser
+from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import PROCESSORS
 from decoders.strategy import Part
@@ -215,26 +216,36 @@ class Drafter:
     the outcome.
 
     `sees_token` is True if it decides whether a slot is used after having looked at the token that was drawn
-    for it. `reads_states`: it wants the target's states in `Seen`.
+    for it. `roles`: the further models that it drafts with, such as "draft". `reads`: what it reads from the
+    target besides log-probabilities; hidden states come in `Seen`.
     """
 
     propose: Callable[[Lane], Draft]
     fill: str
-    source: str  # "draft", "prompt", ...
+    _: KW_ONLY
     sees_token: bool = False
     observe: Callable[[Lane, Draft, Verification, Seen], None] = nothing_to_observe
     name: str = ""
     says: str = ""  # what it does, in one sentence
-    reads_states: bool = False
+    roles: tuple[str, ...] = ()
+    reads: tuple[Capability, ...] = ()
+
+    @property
+    def reads_states(self) -> bool:
+        """Whether it wants the target's states in `Seen`."""
+        return Capability.HIDDEN_STATES in self.reads
 
 
 @dataclass(frozen=True)
 class Source:
-    """Who guesses: `scores(lane, nodes)` gives its processed scores [N, V] of the token after each node."""
+    """Who guesses: `scores(lane, nodes)` gives its processed scores [N, V] of the token after each node.
+    `roles` as in `Drafter`.
+    """
 
     scores: Callable[[Lane, list[int]], torch.Tensor]
     name: str  # "a draft model", "an n-gram table": the words after "from"
     says: str
+    roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -268,7 +279,15 @@ def drafted(source: Source, shape: Shape) -> Drafter:
         return draft
 
     name, says = f"{shape.name} from {source.name}", f"{source.says} {shape.says}"
-    return Drafter(propose, shape.fill, "draft", shape.sees_token, shape.observe, name, says)
+    return Drafter(
+        propose,
+        shape.fill,
+        sees_token=shape.sees_token,
+        observe=shape.observe,
+        name=name,
+        says=says,
+        roles=source.roles,
+    )
 
 
 @dataclass(frozen=True)
@@ -284,7 +303,7 @@ class Verifier:
     makes sense for, and `distribution(inputs, node)` gives the distribution [V] (float64) of the token that
     it keeps or draws after a node whose child was drawn, so that its distance from p can be measured. Where
     that distribution is not known, `divergence_estimate(inputs, node)` is an estimate of the distance that is
-    right on average. `reads_states`: it wants the target's states.
+    right on average. `reads`: what it reads from the target besides log-probabilities.
     """
 
     verify: Callable[[VerifierInput], Verification]
@@ -296,10 +315,18 @@ class Verifier:
     relaxed_for: frozenset[str] = frozenset()
     distribution: Callable[[VerifierInput, int], torch.Tensor] | None = None
     divergence_estimate: Callable[[VerifierInput, int], float] | None = None
-    reads_states: bool = False
+    reads: tuple[Capability, ...] = ()
+
+    @property
+    def reads_states(self) -> bool:
+        """Whether it wants the target's states in `VerifierInput`."""
+        return Capability.HIDDEN_STATES in self.reads
 
 
-def described(drafter: Drafter, verifier: Verifier, temperature: float) -> list[Part]:
+Pair = tuple[Drafter, Verifier]
+
+
+def described(drafter: Drafter, verifier: Verifier) -> list[Part]:
     """A pair as parts of a strategy, for its card."""
     return [
         Part("drafter", drafter.name, drafter.says),

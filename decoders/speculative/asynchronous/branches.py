@@ -7,7 +7,7 @@ from decoders.lane import Lane
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import likeliest, open_ends
-from decoders.speculative.interfaces import FIXED, Draft, Drafter, Verifier
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair
 
 
 def ended(lane: Lane, node: int) -> bool:
@@ -49,17 +49,17 @@ def extend_sequences(lane: Lane, draft: Draft, sequences: list[list[int]], lengt
             sequence.append(node)
 
 
-def endless_forks(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def endless_forks(parameters: dict) -> Pair:
     """Deterministic sequences that are continued without end; greedy match at temperature 0, else node
     sampling.
     """
     drafter = Drafter(
         propose=lambda lane: Draft(lane.tip),
         fill=FIXED,
-        source="draft",
         name="endless sequences from a draft model",
         says="A second, smaller model keeps drafting, in one sequence or several, while the target reads "
         "what "
         "it wrote before.",
+        roles=("draft",),
     )
     return simplest(drafter, parameters["temperature"])

@@ -8,7 +8,6 @@ token.
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.asynchronous.branches import (
     best_probabilities,
@@ -19,8 +18,9 @@ from decoders.speculative.asynchronous.branches import (
 )
 from decoders.speculative.asynchronous.overlapped_rounds import overlapped
 from decoders.speculative.asynchronous.pearl import CONCURRENT, schedule
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.forward_times import tokens_per_target_forward
-from decoders.speculative.interfaces import Draft, badge, described
+from decoders.speculative.interfaces import Draft
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
@@ -68,11 +68,10 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
     return branches
 
 
-@strategy(
+@draft_and_verify(
+    endless_forks,
     name="duodecoding",
     title="DuoDecoding",
-    family="speculative",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "budget",
@@ -88,8 +87,7 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
     ),
     papers=("duodecoding",),
     views=("timeline", "draft_rounds", "one_round", "graph", "entropy", "dependencies", "text"),
-    badge=lambda parameters: badge(*endless_forks(parameters)),
-    parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
+    further_part=schedule,
 )
 def duodecoding(lane: Lane) -> Iterator[None]:
     """The draft writes ahead during verification, in several sequences where its first token is uncertain.
@@ -108,7 +106,7 @@ def duodecoding(lane: Lane) -> Iterator[None]:
     Sequences are the draft's most likely tokens at any temperature, and the target draws its own tokens,
     so the text is the target's.
     """
-    _, verifier, _ = endless_forks(lane.parameters)
+    _, verifier = endless_forks(lane.parameters)
     budget = lane.parameters["budget"] or measured_budget(lane)
 
     def write(draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:

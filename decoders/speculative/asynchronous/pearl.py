@@ -12,7 +12,7 @@ from decoders.speculative.asynchronous.overlapped_rounds import drafted_chain, o
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.forward_times import tokens_per_target_forward
-from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verifier, described
+from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Pair
 from decoders.strategy import Parameter, Part
 
 MAX_WINDOW = 32  # tokens of a window
@@ -24,16 +24,16 @@ CONCURRENT = Parameter(
 )
 
 
-def pearl_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def pearl_pair(parameters: dict) -> Pair:
     """A chain that is continued without end; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     drafter = Drafter(
         propose=lambda lane: Draft(lane.tip),
         fill=FIXED if temperature == 0.0 else SAMPLED,
-        source="draft",
         name="endless chain from a draft model",
         says="A second, smaller model keeps drafting while the target reads what it wrote in the "
         "previous round.",
+        roles=("draft",),
     )
     return simplest(drafter, temperature)
 
@@ -56,7 +56,6 @@ def measured_window(lane: Lane) -> int:
     pearl_pair,
     name="pearl",
     title="PEARL",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "num_assistant_tokens",
@@ -86,7 +85,7 @@ def measured_window(lane: Lane) -> int:
     ),
     papers=("parallel-speculative-decoding-with-adaptive-draft-length",),
     views=("timeline", "draft_rounds", "entropy", "dependencies", "text"),
-    parts=lambda parameters: [*described(*pearl_pair(parameters)), schedule(parameters)],
+    further_part=schedule,
 )
 def pearl(lane: Lane) -> Iterator[None]:
     """The draft writes ahead while the target verifies its previous tokens: neither waits for the other.
@@ -104,7 +103,7 @@ def pearl(lane: Lane) -> Iterator[None]:
     and uses the ratio, which may differ from run to run, and with it sampled text. Without pre_verify or
     post_verify it is the paper's ablation; without both, drafting and testing alternate.
     """
-    _, verifier, _ = pearl_pair(lane.parameters)
+    _, verifier = pearl_pair(lane.parameters)
     count = lane.parameters["num_assistant_tokens"] or measured_window(lane)
 
     def write(draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:

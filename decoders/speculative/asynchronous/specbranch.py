@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from decoders.heads import Outlook
 from decoders.heads.scorers.outlook import ALL, NONE, SOME
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.asynchronous.branches import (
     best_probabilities,
@@ -22,7 +21,8 @@ from decoders.speculative.asynchronous.branches import (
 )
 from decoders.speculative.asynchronous.overlapped_rounds import overlapped
 from decoders.speculative.asynchronous.pearl import CONCURRENT, schedule
-from decoders.speculative.interfaces import Draft, badge, described
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.interfaces import Draft
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
@@ -88,11 +88,10 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
     return forks
 
 
-@strategy(
+@draft_and_verify(
+    endless_forks,
     name="specbranch",
     title="SpecBranch",
-    family="speculative",
-    needs=("target", "draft"),
     parameters=(
         Parameter("num_assistant_tokens", "int", 4, "Tokens of each branch per round.", low=1, high=32),
         Parameter(
@@ -117,8 +116,7 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
     ),
     papers=("speculative-decoding-via-hybrid-drafting-and-rollback",),
     views=("timeline", "draft_rounds", "one_round", "graph", "entropy", "dependencies", "text"),
-    badge=lambda parameters: badge(*endless_forks(parameters)),
-    parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
+    further_part=schedule,
 )
 def specbranch(lane: Lane) -> Iterator[None]:
     """While the target verifies the confident part of a window, the draft branches where it is in doubt.
@@ -138,7 +136,7 @@ def specbranch(lane: Lane) -> Iterator[None]:
     models, only the draft's confidence decides where to cut. The cut is chosen before the target's forward,
     and the draft draws nothing at random, so the text is the target's.
     """
-    _, verifier, _ = endless_forks(lane.parameters)
+    _, verifier = endless_forks(lane.parameters)
     if lane.parameters["predictor"] == HEAD:
         if head_of(lane) is None:
             lane.note(MISSING.format(*(lane.models[role].name for role in ("target", "draft"))))

@@ -20,7 +20,7 @@ from decoders.speculative.batched.shared_batch import (
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_length import Length, batch_heuristic
-from decoders.speculative.interfaces import Draft, Drafter, Verification, Verifier
+from decoders.speculative.interfaces import Draft, Pair, Verification
 from decoders.strategy import Parameter
 
 INCREMENT, DIVISOR, LIMIT = 2, 10, 32  # the paper's constants
@@ -31,7 +31,7 @@ def length_of(parameters: dict) -> Length:
     return batch_heuristic(parameters["num_assistant_tokens"], INCREMENT, DIVISOR, LIMIT)
 
 
-def bass_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def bass_pair(parameters: dict) -> Pair:
     """Chains of one length; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     return simplest(chains(temperature, length_of(parameters).says), temperature)
@@ -41,7 +41,6 @@ def bass_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     bass_pair,
     name="bass",
     title="BASS",
-    needs=("target", "draft"),
     parameters=(
         PROMPTS,
         Parameter("num_assistant_tokens", "int", 7, "Initial number of guesses per text.", low=1, high=LIMIT),
@@ -64,7 +63,7 @@ def bass(lane: Lane) -> Iterator[None]:
     The lane's prompt is the first text, and counts and other pictures are for that text; a forward serves
     all texts and counts once. Each text is the same as if it were decoded alone.
     """
-    _, verifier, _ = bass_pair(lane.parameters)
+    _, verifier = bass_pair(lane.parameters)
     length = length_of(lane.parameters)
 
     def propose(texts: list[Text]) -> list[Draft]:

@@ -94,9 +94,7 @@ def decode(
     badge=lambda parameters: (
         "relaxed" if parameters["mistake"] != NONE else badge(chains(0.0, ""), GREEDY_MATCH, 0.0)
     ),
-    parts=lambda parameters: described(
-        chains(0.0, fixed(parameters)), verifier_of(parameters["mistake"]), 0.0
-    ),
+    parts=lambda parameters: described(chains(0.0, fixed(parameters)), verifier_of(parameters["mistake"])),
     together=too_many,
     suits=too_long,
 )
@@ -132,7 +130,7 @@ def eqspec(lane: Lane) -> Iterator[None]:
     papers=("batch-speculative-decoding-done-right",),
     views=VIEWS,
     badge=lambda parameters: badge(chains(0.0, ""), GREEDY_MATCH, 0.0),
-    parts=lambda parameters: described(chains(0.0, fixed(parameters)), GREEDY_MATCH, 0.0),
+    parts=lambda parameters: described(chains(0.0, fixed(parameters)), GREEDY_MATCH),
     together=too_many,
     suits=too_long,
 )

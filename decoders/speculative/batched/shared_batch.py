@@ -183,7 +183,8 @@ def chains(temperature: float, says: str, sees_token: bool = False) -> Drafter:
     fill = FIXED if temperature == 0.0 else SAMPLED
     how = "the most likely token at each position" if fill == FIXED else "one sampled token at each position"
     says = f"In one forward a second, smaller model guesses the next token of every text: {how}. {says}"
-    return Drafter(propose, fill, "draft", sees_token, name="a chain for every text", says=says)
+    name = "a chain for every text"
+    return Drafter(propose, fill, sees_token=sees_token, name=name, says=says, roles=("draft",))
 
 
 def batch_rounds(

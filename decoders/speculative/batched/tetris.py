@@ -19,7 +19,7 @@ from decoders.speculative.batched.shared_batch import (
 )
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.interfaces import Draft, Drafter, Verifier
+from decoders.speculative.interfaces import Draft, Pair
 from decoders.strategy import Parameter
 
 DRAWN, LIKELIEST = "drawn tokens", "most likely tokens"
@@ -50,7 +50,7 @@ def scores_of(text: Text, draft: Draft, by: str) -> list[float]:
     return scores
 
 
-def tetris_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def tetris_pair(parameters: dict) -> Pair:
     """Chains cut to a common budget; greedy match at temperature 0, else token rejection."""
     says = (
         "Of the guesses of all texts, those on the paths that the draft considers most likely are submitted."
@@ -63,7 +63,6 @@ def tetris_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     tetris_pair,
     name="tetris",
     title="TETRIS",
-    needs=("target", "draft"),
     parameters=(
         PROMPTS,
         Parameter(
@@ -97,7 +96,7 @@ def tetris(lane: Lane) -> Iterator[None]:
     text is no longer exact; ranked by the most likely token at its position (our variant), it stays exact. At
     temperature 0 both are exact. The lane's prompt is the first text.
     """
-    _, verifier, _ = tetris_pair(lane.parameters)
+    _, verifier = tetris_pair(lane.parameters)
     base, extra = lane.parameters["num_assistant_tokens"], lane.parameters["extra_tokens"]
 
     def propose(texts: list[Text]) -> list[Draft]:

@@ -19,8 +19,8 @@ from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
 from decoders.speculative.draft_heads.eagle import SAYS
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import Length, chain
-from decoders.speculative.drafters.trained_head import head_of_kind, needs_head, reads_states
-from decoders.speculative.interfaces import Draft, Drafter, Seen, Verification, Verifier
+from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
+from decoders.speculative.interfaces import Draft, Pair, Seen, Verification
 from decoders.strategy import Parameter
 
 TRAINED, FIXED_LENGTH = "trained", "fixed length"
@@ -70,7 +70,7 @@ def predictor_of(parameters: dict, target: Any) -> AdaEagle | None:
     return getattr(target, "adaeagle", None) if parameters["predictor"] == TRAINED else None
 
 
-def adaeagle_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def adaeagle_pair(parameters: dict) -> Pair:
     """A chain of the expected length; greedy match at temperature 0, else token rejection."""
     prediction = Prediction(parameters)
     length = Length(
@@ -109,7 +109,6 @@ def adaeagle_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("adaeagle",),
     views=DRIFT_VIEWS,
-    reads=reads_states,
     suits=needs_head("eagle", "EAGLE layer"),
 )
 def adaeagle(lane: Lane) -> Iterator[None]:
@@ -134,5 +133,5 @@ def adaeagle(lane: Lane) -> Iterator[None]:
         and predictor_of(lane.parameters, lane.models["target"]) is None
     ):
         lane.note(MISSING.format(lane.models["target"].name))
-    drafter, verifier, _ = adaeagle_pair(lane.parameters)
+    drafter, verifier = adaeagle_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -14,8 +14,8 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.medusa import EXACT
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head, reads_states
-from decoders.speculative.interfaces import RELAXED_VIEWS, Draft, Drafter, Shape, Verifier
+from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head
+from decoders.speculative.interfaces import RELAXED_VIEWS, Draft, Pair, Shape
 from decoders.speculative.verifiers.block_tests import Value, block_tests, in_best, within
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
@@ -37,7 +37,7 @@ def block_of(tokens: int) -> Shape:
     return replace(chain, grow=grow)
 
 
-def blockwise_pair(parameters: dict, value: Value = lambda token: None) -> tuple[Drafter, Verifier, float]:
+def blockwise_pair(parameters: dict, value: Value = lambda token: None) -> Pair:
     """The heads' best guesses as a chain, and the chosen test. value: the number that a token stands for."""
     temperature, minimum = parameters["temperature"], parameters["minimum_block"]
     drafter = from_head(head_of_kind("blockwise"), block_of(parameters["block"]), "blockwise heads", SAYS)
@@ -46,12 +46,12 @@ def blockwise_pair(parameters: dict, value: Value = lambda token: None) -> tuple
         return simplest(drafter, temperature)
     if acceptance == DISTANCE:
         says = f"A number passes if it is at most {number(epsilon)} away from the target's most likely one."
-        return drafter, block_tests(within(epsilon, value), minimum, temperature, False, says), temperature
+        return drafter, block_tests(within(epsilon, value), minimum, temperature, False, says)
     best = best if acceptance == TOP else 1
     says = f"A drafted token passes if it is among the target's {best} most likely tokens."
     if minimum > 1:
         says += f" The first {minimum} tokens of a block pass untested."
-    return drafter, block_tests(in_best(best), minimum, temperature, best == 1, says), temperature
+    return drafter, block_tests(in_best(best), minimum, temperature, best == 1, says)
 
 
 def value_in(lane: Lane) -> Value:
@@ -92,7 +92,6 @@ def value_in(lane: Lane) -> Value:
     ),
     papers=("blockwise-parallel-decoding-for-deep-autoregressive-models",),
     views=(*RELAXED_VIEWS[:3], "ranks", "sees", *RELAXED_VIEWS[3:]),
-    reads=reads_states,
     suits=needs_head("blockwise", "blockwise heads"),
 )
 def blockwise(lane: Lane) -> Iterator[None]:
@@ -112,5 +111,5 @@ def blockwise(lane: Lane) -> Iterator[None]:
     the frozen model, one randomly chosen head per batch as in the paper, with the model's distributions as
     labels; their layer is narrower than the paper's.
     """
-    drafter, verifier, _ = blockwise_pair(lane.parameters, value_in(lane))
+    drafter, verifier = blockwise_pair(lane.parameters, value_in(lane))
     yield from rounds(lane, drafter, verifier)

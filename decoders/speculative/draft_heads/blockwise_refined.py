@@ -5,7 +5,7 @@ Kim et al. (2024), Towards Fast Inference: Exploring and Improving Blockwise Par
 drafters/sausage.py.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -13,25 +13,17 @@ from typing import Any
 import torch
 
 from decoders.datastore import Prefix, concatenated_texts, encoded, names
+from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import scores as small_scores
 from decoders.speculative.drafters.fixed_trees import largest
 from decoders.speculative.drafters.sausage import NGrams, best_paths, common, oracle, repeats
 from decoders.speculative.drafters.sees import record_sees
-from decoders.speculative.drafters.trained_head import TrainedHead, head_of_kind, needs_head, reads_states
-from decoders.speculative.interfaces import (
-    FIXED,
-    HEAD_VIEWS,
-    Draft,
-    Drafter,
-    Seen,
-    Verification,
-    Verifier,
-)
+from decoders.speculative.drafters.trained_head import TrainedHead, head_of_kind, needs_head
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair, Seen, Verification
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
@@ -118,7 +110,7 @@ def add_path(lane: Lane, draft: Draft, path: Prefix, scores: torch.Tensor) -> in
 Write = Callable[[Lane, Draft, torch.Tensor, list], list[Prefix]]
 
 
-def from_lattice(parameters: dict, write: Write, by: str) -> Drafter:
+def from_lattice(parameters: dict, write: Write, by: str, roles: tuple[str, ...] = ()) -> Drafter:
     """A drafter whose `write(lane, draft, scores, columns)` chooses paths of each lattice and drafts them."""
     kind = parameters["heads"]
     lattice = Lattice(TrainedHead(head_of_kind(kind)))
@@ -140,11 +132,11 @@ def from_lattice(parameters: dict, write: Write, by: str) -> Drafter:
     return Drafter(
         propose,
         FIXED,
-        "draft",
         observe=observe,
         name=f"paths of a lattice from {TITLES[kind]}",
         says=f"Heads guess all depths at once; the paths of their candidates are ranked by them and {by}.",
-        reads_states=True,
+        roles=roles,
+        reads=(Capability.HIDDEN_STATES,),
     )
 
 
@@ -155,8 +147,54 @@ def ngrams_of(lane: Lane, store: str, order: int) -> NGrams:
     return NGrams.of(tokens, order)
 
 
-def by_ngrams(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The best paths by heads and n-grams, and the simplest exact verifier."""
+def suits(parameters: dict, target: Any) -> str | None:
+    """The message to show if the target has no such heads."""
+    return needs_head(parameters["heads"], TITLES[parameters["heads"]])(parameters, target)
+
+
+HEADS = Parameter(
+    "heads", "choice", BLOCKWISE, "The heads whose guesses form the lattice.", choices=(BLOCKWISE, MEDUSA)
+)
+CANDIDATES = Parameter("candidates", "int", 8, "Candidates per depth in the lattice.", low=1, high=32)
+DEPTH = Parameter("depth", "int", 4, "Maximum depth of the lattice.", low=1, high=16)
+DECLARED = {
+    "papers": ("towards-fast-inference",),
+    "suits": suits,
+}
+
+
+@speculative(
+    name="blockwise_refined",
+    title="Refined block drafts",
+    parameters=(
+        HEADS,
+        replace(CANDIDATES, default=6),
+        DEPTH,
+        Parameter("paths", "int", 4, "Paths of the lattice that are drafted.", low=1, high=32),
+        Parameter(
+            "weight", "float", 1.0, "Weight of the n-grams beside the heads; 0: none.", low=0.0, high=10.0
+        ),
+        Parameter("ngram", "int", 3, "Length of the longest n-grams.", low=1, high=5),
+        Parameter("store", "choice", "stories", "Texts whose n-grams are counted.", choices=(*names(), TEXT)),
+        *GREEDY,
+    ),
+    **DECLARED,
+)
+def blockwise_refined_pair(parameters: dict) -> Pair:
+    """Heads that do not see each other's guesses draft a lattice; n-grams choose its best paths.
+
+    1. Each head guesses its own depth only, so the best guesses together often repeat a word, and the right
+       token is often not the best one but close to it. The best candidates of all depths form a lattice: any
+       token may follow any token of the previous depth.
+    2. The score of a path is the sum of the heads' log-probabilities of its tokens, plus weight times those
+       of an n-gram model, which knows which tokens follow each other. The best paths of the whole lattice are
+       found exactly, by dynamic programming over the last tokens.
+    3. They are merged by common prefixes to a tree, which one target forward reads; exact tests follow.
+
+    At the end the lane reports the drafts' accepted tokens beside those of the heads alone and of the best
+    path of every lattice. The paper has 16 candidates, 16 paths and nine heads; its n-grams were counted in
+    the training text, here they are those of a small store of stories.
+    """
     count, weight, order, store = (parameters[name] for name in ("paths", "weight", "ngram", "store"))
     kept = None
 
@@ -173,8 +211,29 @@ def by_ngrams(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(from_lattice(parameters, write, "n-grams"), parameters["temperature"])
 
 
-def by_small_model(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """One chain, each token the best by head and small model, and the simplest exact verifier."""
+@speculative(
+    name="blockwise_rescored",
+    title="Block drafts rescored by a small model",
+    parameters=(
+        HEADS,
+        CANDIDATES,
+        DEPTH,
+        Parameter("weight", "float", 1.0, "Weight of the small model beside the heads; 0: none.", 0.0, 10.0),
+        *GREEDY,
+    ),
+    **DECLARED,
+)
+def blockwise_rescored_pair(parameters: dict) -> Pair:
+    """Heads guess several candidates per depth at once; a small model chooses one per depth, in order.
+
+    1. The heads of the target guess all depths without seeing each other: a few candidates per depth.
+    2. The draft model reads the text and the draft so far. Of the candidates of the next depth the one with
+       the largest sum of the head's log-probability and weight times the small model's is taken.
+    3. One target forward reads the chain; exact tests follow.
+
+    This is the local rescoring of the paper (the other one, over whole paths, is *Refined block drafts*),
+    whose small model has 61 M parameters. It takes one forward of the small model per depth.
+    """
     weight = parameters["weight"]
 
     def write(lane: Lane, draft: Draft, scores: torch.Tensor, columns: list) -> list[Prefix]:
@@ -190,89 +249,4 @@ def by_small_model(parameters: dict) -> tuple[Drafter, Verifier, float]:
                 break
         return [path]
 
-    return simplest(from_lattice(parameters, write, "a small model"), parameters["temperature"])
-
-
-def suits(parameters: dict, target: Any) -> str | None:
-    """The message to show if the target has no such heads."""
-    return needs_head(parameters["heads"], TITLES[parameters["heads"]])(parameters, target)
-
-
-HEADS = Parameter(
-    "heads", "choice", BLOCKWISE, "The heads whose guesses form the lattice.", choices=(BLOCKWISE, MEDUSA)
-)
-CANDIDATES = Parameter("candidates", "int", 8, "Candidates per depth in the lattice.", low=1, high=32)
-DEPTH = Parameter("depth", "int", 4, "Maximum depth of the lattice.", low=1, high=16)
-DECLARED = {
-    "papers": ("towards-fast-inference",),
-    "reads": reads_states,
-    "suits": suits,
-}
-
-
-@draft_and_verify(
-    by_ngrams,
-    name="blockwise_refined",
-    title="Refined block drafts",
-    parameters=(
-        HEADS,
-        replace(CANDIDATES, default=6),
-        DEPTH,
-        Parameter("paths", "int", 4, "Paths of the lattice that are drafted.", low=1, high=32),
-        Parameter(
-            "weight", "float", 1.0, "Weight of the n-grams beside the heads; 0: none.", low=0.0, high=10.0
-        ),
-        Parameter("ngram", "int", 3, "Length of the longest n-grams.", low=1, high=5),
-        Parameter("store", "choice", "stories", "Texts whose n-grams are counted.", choices=(*names(), TEXT)),
-        *GREEDY,
-    ),
-    views=HEAD_VIEWS,
-    **DECLARED,
-)
-def blockwise_refined(lane: Lane) -> Iterator[None]:
-    """Heads that do not see each other's guesses draft a lattice; n-grams choose its best paths.
-
-    1. Each head guesses its own depth only, so the best guesses together often repeat a word, and the right
-       token is often not the best one but close to it. The best candidates of all depths form a lattice: any
-       token may follow any token of the previous depth.
-    2. The score of a path is the sum of the heads' log-probabilities of its tokens, plus weight times those
-       of an n-gram model, which knows which tokens follow each other. The best paths of the whole lattice are
-       found exactly, by dynamic programming over the last tokens.
-    3. They are merged by common prefixes to a tree, which one target forward reads; exact tests follow.
-
-    At the end the lane reports the drafts' accepted tokens beside those of the heads alone and of the best
-    path of every lattice. The paper has 16 candidates, 16 paths and nine heads; its n-grams were counted in
-    the training text, here they are those of a small store of stories.
-    """
-    drafter, verifier, _ = by_ngrams(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
-
-
-@draft_and_verify(
-    by_small_model,
-    name="blockwise_rescored",
-    title="Block drafts rescored by a small model",
-    needs=("target", "draft"),
-    parameters=(
-        HEADS,
-        CANDIDATES,
-        DEPTH,
-        Parameter("weight", "float", 1.0, "Weight of the small model beside the heads; 0: none.", 0.0, 10.0),
-        *GREEDY,
-    ),
-    views=HEAD_VIEWS,
-    **DECLARED,
-)
-def blockwise_rescored(lane: Lane) -> Iterator[None]:
-    """Heads guess several candidates per depth at once; a small model chooses one per depth, in order.
-
-    1. The heads of the target guess all depths without seeing each other: a few candidates per depth.
-    2. The draft model reads the text and the draft so far. Of the candidates of the next depth the one with
-       the largest sum of the head's log-probability and weight times the small model's is taken.
-    3. One target forward reads the chain; exact tests follow.
-
-    This is the local rescoring of the paper (the other one, over whole paths, is *Refined block drafts*),
-    whose small model has 61 M parameters. It takes one forward of the small model per depth.
-    """
-    drafter, verifier, _ = by_small_model(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    return simplest(from_lattice(parameters, write, "a small model", ("draft",)), parameters["temperature"])

@@ -3,37 +3,26 @@
 Zeng et al. (2024), Chimera. The module is heads/feature_drafters/chimera.py.
 """
 
-from collections.abc import Iterator
-
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, typical_fits, verified
+from decoders.speculative.declaration import speculative
+from decoders.speculative.default_verifier import fits
+from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, verified
 from decoders.speculative.draft_heads.trees import MEASURED, drafted_by, tree_parameters
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import needs_head, reads_states
-from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
+from decoders.speculative.drafters.trained_head import needs_head
+from decoders.speculative.interfaces import Pair
 
 SAYS = "Trigrams of the newest tokens and one layer over the target's states guess, one pass per level."
 
 
-def chimera_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The chosen tree of the heads' guesses, and the chosen verifier."""
-    return verified(drafted_by("chimera", parameters, "Chimera's heads", SAYS), parameters)
-
-
-@draft_and_verify(
-    chimera_pair,
+@speculative(
     name="chimera",
     title="Chimera",
     parameters=(*tree_parameters(MEASURED, nodes=8, depth=4, width=3), *TYPICAL_PARAMETERS, *GREEDY),
     papers=("chimera",),
-    views=HEAD_VIEWS,
-    together=typical_fits(chimera_pair),
-    reads=reads_states,
+    fits=fits,
     suits=needs_head("chimera", "Chimera heads"),
 )
-def chimera(lane: Lane) -> Iterator[None]:
+def chimera_pair(parameters: dict) -> Pair:
     """Drafts with trigrams of the newest tokens and one layer over all earlier states of the target.
 
     1. Short range: the embeddings of a token and of the two before it go through a residual block and become
@@ -51,5 +40,4 @@ def chimera(lane: Lane) -> Iterator[None]:
     head is the target's matrix after a scale for each number and a change of low rank, and the residual block
     has a low rank, too. They were trained along the target's own tokens, not along the drafter's.
     """
-    drafter, verifier, _ = chimera_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    return verified(drafted_by("chimera", parameters, "Chimera's heads", SAYS), parameters)

@@ -3,44 +3,25 @@
 Xiao et al. (2024), Clover. The heads are heads/recurrent/clover.py, the tree drafters/cut_trees.py.
 """
 
-from collections.abc import Iterator
-
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.gates import with_gates
 from decoders.speculative.draft_heads.trees import CUTS, drafted_by, tree_parameters
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import (
-    TrainedHead,
-    head_of_kind,
-    needs_head,
-    reads_states,
-)
-from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
+from decoders.speculative.drafters.trained_head import TrainedHead, head_of_kind, needs_head
+from decoders.speculative.interfaces import Pair
 
 SAYS = "A state of the text takes in each drafted token through a cell, and each depth has its own head."
 
 
-def clover_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The chosen tree of the heads' guesses, and its simplest exact verifier."""
-    head = TrainedHead(head_of_kind("clover"))
-    inner = drafted_by("clover", parameters, "Clover's heads", SAYS, head)
-    return simplest(with_gates(inner, head, lambda module: module.cell), parameters["temperature"])
-
-
-@draft_and_verify(
-    clover_pair,
+@speculative(
     name="clover",
     title="Clover",
     parameters=(*tree_parameters(CUTS, nodes=4, depth=3, width=3), *GREEDY),
     papers=("clover",),
-    views=HEAD_VIEWS,
-    reads=reads_states,
     suits=needs_head("clover", "Clover heads"),
 )
-def clover(lane: Lane) -> Iterator[None]:
+def clover_pair(parameters: dict) -> Pair:
     """Heads that see the drafted path through a small attention cell, and a tree of very few nodes.
 
     1. One more decoder layer reads the target's states of the whole text and summarises them.
@@ -56,5 +37,6 @@ def clover(lane: Lane) -> Iterator[None]:
     cosine is that of Clover-2's code. How the levels share the nodes is our reading: each leaves one node for
     every deeper level. The layer of llama-tiny is narrow and the blocks have a low rank.
     """
-    drafter, verifier, _ = clover_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    head = TrainedHead(head_of_kind("clover"))
+    inner = drafted_by("clover", parameters, "Clover's heads", SAYS, head)
+    return simplest(with_gates(inner, head, lambda module: module.cell), parameters["temperature"])

@@ -16,8 +16,8 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.trees import DYNAMIC, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import Find, from_head, head_of_kind, needs_head, reads_states
-from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
+from decoders.speculative.drafters.trained_head import Find, from_head, head_of_kind, needs_head
+from decoders.speculative.interfaces import Pair
 from decoders.strategy import Parameter
 
 KIND = Dream.kind
@@ -38,7 +38,7 @@ def finder(is_open: bool) -> Find:
     return find
 
 
-def dream_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def dream_pair(parameters: dict) -> Pair:
     """The chosen tree of the drafter's guesses, and its simplest exact verifier."""
     find = finder(parameters["gate"])
     says = "Two layers with a gated cross-attention to the target's last states between them guess."
@@ -49,7 +49,7 @@ def dream_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 @draft_and_verify(
     dream_pair,
-    name=KIND,
+    name="dream",
     title="DREAM (text)",
     parameters=(
         *tree_parameters(DYNAMIC, nodes=24, depth=5, width=4),
@@ -59,8 +59,6 @@ def dream_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("dream",),
-    views=HEAD_VIEWS,
-    reads=reads_states,
     suits=needs_head(KIND, "drafter of DREAM"),
 )
 def dream(lane: Lane) -> Iterator[None]:
@@ -83,7 +81,7 @@ def dream(lane: Lane) -> Iterator[None]:
     to six (our reading). The paper's tree has width 8, depth 5 and 63 nodes. With gate off one sees how well
     the drafter works without the target's states.
     """
-    drafter, verifier, _ = dream_pair(lane.parameters)
+    drafter, verifier = dream_pair(lane.parameters)
     module = finder(True)(lane.models["target"])
     if module is not None and lane.parameters["gate"]:
         lane.note(GATE.format(float(module.gate.tanh().abs())))

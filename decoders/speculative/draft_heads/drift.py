@@ -11,14 +11,7 @@ from torch.nn import functional as F
 
 from decoders.lane import Lane
 from decoders.speculative.drafters.trained_head import Find, TrainedHead, from_head
-from decoders.speculative.interfaces import (
-    HEAD_VIEWS,
-    Draft,
-    Drafter,
-    Seen,
-    Shape,
-    Verification,
-)
+from decoders.speculative.interfaces import HEAD_VIEWS, Draft, Drafter, Seen, Shape, Verification
 
 NAME = "drift"
 DRIFT_VIEWS = (*HEAD_VIEWS[:5], "drift", *HEAD_VIEWS[5:])

@@ -4,38 +4,25 @@ tokens.
 Li et al. (2024), EAGLE. The layer is heads/feature_drafters/eagle.py.
 """
 
-from collections.abc import Iterator
-
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
 from decoders.speculative.draft_heads.trees import PUBLISHED, tree_of, tree_parameters
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import head_of_kind, needs_head, reads_states
-from decoders.speculative.interfaces import Drafter, Verifier
+from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
+from decoders.speculative.interfaces import Pair
 
 SAYS = "A layer predicts the target's next state, and the target's head turns it into token probabilities."
 
 
-def eagle_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The chosen tree of the layer's guesses, and its simplest exact verifier."""
-    find = head_of_kind("eagle")
-    drafter = with_drift(find, tree_of(parameters, find), "a feature drafter", SAYS)
-    return simplest(drafter, parameters["temperature"])
-
-
-@draft_and_verify(
-    eagle_pair,
+@speculative(
     name="eagle",
     title="EAGLE",
     parameters=(*tree_parameters(PUBLISHED, nodes=25, depth=5, width=4), *GREEDY),
     views=DRIFT_VIEWS,
-    reads=reads_states,
     suits=needs_head("eagle", "EAGLE layer"),
 )
-def eagle(lane: Lane) -> Iterator[None]:
+def eagle_pair(parameters: dict) -> Pair:
     """One decoder layer guesses the target's next state; the target's own head reads tokens out of it.
 
     1. At each position of the text the layer reads the target's state and the token that was chosen after it,
@@ -52,5 +39,6 @@ def eagle(lane: Lane) -> Iterator[None]:
     twice as long as one over a single token. *Drift* shows how far the layer's states are from the target's:
     the deeper, the farther.
     """
-    drafter, verifier, _ = eagle_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    find = head_of_kind("eagle")
+    drafter = with_drift(find, tree_of(parameters, find), "a feature drafter", SAYS)
+    return simplest(drafter, parameters["temperature"])

@@ -4,28 +4,23 @@ Li et al. (2024), EAGLE-2. The layer is heads/feature_drafters/eagle.py, the tre
 `expand_and_rerank`.
 """
 
-from collections.abc import Iterator
-
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.draft_heads.drift import DRIFT_VIEWS
 from decoders.speculative.draft_heads.eagle import eagle_pair
 from decoders.speculative.draft_heads.trees import DYNAMIC, tree_parameters
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import needs_head, reads_states
+from decoders.speculative.drafters.trained_head import needs_head
+from decoders.speculative.interfaces import Pair
 
 
-@draft_and_verify(
-    eagle_pair,
+@speculative(
     name="eagle2",
     title="EAGLE-2",
     parameters=(*tree_parameters(DYNAMIC, nodes=24, depth=6, width=4), *GREEDY),
     views=DRIFT_VIEWS,
-    reads=reads_states,
     suits=needs_head("eagle", "EAGLE layer"),
 )
-def eagle2(lane: Lane) -> Iterator[None]:
+def eagle2_pair(parameters: dict) -> Pair:
     """EAGLE's layer drafts a tree that grows where the layer itself is confident.
 
     1. The value of a node is the product of the layer's probabilities on its path. They are well calibrated,
@@ -38,5 +33,4 @@ def eagle2(lane: Lane) -> Iterator[None]:
     The paper's trees have 60 nodes for a 7B model, ten children and six to eight levels; here they are
     smaller, for a target whose forward costs little more than the layer's.
     """
-    drafter, verifier, _ = eagle_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    return eagle_pair(parameters)

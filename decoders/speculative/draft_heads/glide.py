@@ -5,34 +5,21 @@ Du et al. (2024), GliDe with a CaPE: A Low-Hassle Method to Accelerate Speculati
 is heads/cross_attention/glide.py, the expansion drafters/confidence_siblings.py.
 """
 
-from collections.abc import Iterator
-
 from decoders.heads.cross_attention.glide import Glide
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.confidence_siblings import confidence_siblings
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head, reads_states
-from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
+from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head
+from decoders.speculative.interfaces import Pair
 from decoders.strategy import Parameter
 
 KIND = Glide.kind
 
 
-def glide_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from the draft model, with siblings or without; its simplest exact verifier."""
-    count, temperature = parameters["num_assistant_tokens"], parameters["temperature"]
-    shape = confidence_siblings(count) if parameters["cape"] else widths([1] * count, temperature)
-    says = "A layer with cross-attention to the target's keys and values of verified tokens guesses."
-    return simplest(from_head(head_of_kind(KIND), shape, "GliDe's draft model", says), temperature)
-
-
-@draft_and_verify(
-    glide_pair,
-    name=KIND,
+@speculative(
+    name="glide",
     title="GliDe with CaPE",
     parameters=(
         Parameter("num_assistant_tokens", "int", 4, "Tokens of the chain per round (gamma).", low=1, high=32),
@@ -40,11 +27,9 @@ def glide_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("glide-with-a-cape",),
-    views=HEAD_VIEWS,
-    reads=reads_states,
     suits=needs_head(KIND, "draft model of GliDe"),
 )
-def glide(lane: Lane) -> Iterator[None]:
+def glide_pair(parameters: dict) -> Pair:
     """A one-layer draft model attends to the target's cached keys and values of verified tokens.
 
     1. The draft layer attends to its own entries, then to the keys and values of the target's last layer,
@@ -63,5 +48,7 @@ def glide(lane: Lane) -> Iterator[None]:
     values are computed once more from the stream that enters the target's last layer, by its own weights: the
     numbers are the same.
     """
-    drafter, verifier, _ = glide_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    count, temperature = parameters["num_assistant_tokens"], parameters["temperature"]
+    shape = confidence_siblings(count) if parameters["cape"] else widths([1] * count, temperature)
+    says = "A layer with cross-attention to the target's keys and values of verified tokens guesses."
+    return simplest(from_head(head_of_kind(KIND), shape, "GliDe's draft model", says), temperature)

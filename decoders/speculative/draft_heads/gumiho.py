@@ -4,19 +4,17 @@ Li et al. (2025), Gumiho. The module is heads/feature_drafters/gumiho.py.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 
 from decoders.heads.feature_drafters.gumiho import SERIAL
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.dynamic_trees import best_children, keep
 from decoders.speculative.drafters.fixed_trees import Guess, open_ends
-from decoders.speculative.drafters.trained_head import head_of_kind, needs_head, reads_states
-from decoders.speculative.interfaces import FIXED, Draft, Drafter, Shape, Verifier
+from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
+from decoders.speculative.interfaces import FIXED, Draft, Pair, Shape
 from decoders.strategy import Parameter
 
 SAYS = "A serial network of two layers guesses two tokens, and parallel networks the ones after them."
@@ -90,15 +88,7 @@ def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
                 break
 
 
-def gumiho_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """Gumiho's tree, and its simplest exact verifier."""
-    sizes = (parameters[name] for name in ("serial_width", "parallel_width", "nodes", "borrowed"))
-    drafter = with_drift(head_of_kind("gumiho"), serial_then_parallel(*sizes), "a hybrid drafter", SAYS)
-    return simplest(drafter, parameters["temperature"])
-
-
-@draft_and_verify(
-    gumiho_pair,
+@speculative(
     name="gumiho",
     title="Gumiho",
     parameters=(
@@ -124,10 +114,9 @@ def gumiho_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("gumiho",),
     views=DRIFT_VIEWS,
-    reads=reads_states,
     suits=needs_head("gumiho", "Gumiho networks"),
 )
-def gumiho(lane: Lane) -> Iterator[None]:
+def gumiho_pair(parameters: dict) -> Pair:
     """A serial network drafts the first two tokens, parallel networks the later ones.
 
     Early tokens decide: a wrong one wastes all after it. With the same sum of acceptance rates, `a_1 + a_1
@@ -149,5 +138,6 @@ def gumiho(lane: Lane) -> Iterator[None]:
     reproduced: pairs keep their own first token, and siblings do not see each other. The paper has five
     parallel networks of five blocks, 14 pairs and 64 nodes; llama-tiny has three of one block.
     """
-    drafter, verifier, _ = gumiho_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    sizes = (parameters[name] for name in ("serial_width", "parallel_width", "nodes", "borrowed"))
+    drafter = with_drift(head_of_kind("gumiho"), serial_then_parallel(*sizes), "a hybrid drafter", SAYS)
+    return simplest(drafter, parameters["temperature"])

@@ -5,39 +5,22 @@ Wu et al. (2024), Parallel Decoding via Hidden Transfer for Lossless Large Langu
 maps are heads/path_independent/hidden_transfer.py, the forward is engine/injected_states.py.
 """
 
-from collections.abc import Iterator
-
 from decoders.engine.capabilities import Capability
 from decoders.heads.path_independent.hidden_transfer import HiddenTransfer
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.own_forward import plan_of, slot_parameters
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.own_slots import own_slots
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
-from decoders.speculative.interfaces import OWN_HEAD_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import OWN_HEAD_VIEWS, Pair
 from decoders.strategy import Parameter
 
 KIND = HiddenTransfer.kind
 
 
-def hidden_transfer_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A tree from pseudo states; greedy match at temperature 0, else node sampling."""
-    drafter = own_slots(
-        head_of_kind(KIND),
-        plan_of(parameters, parameters["num_pseudo_tokens"]),
-        name="pseudo states in the target",
-        says="Pseudo states, made in the middle of the target from the last accepted token's state, are "
-        "refined by the layers above.",
-    )
-    return simplest(drafter, parameters["temperature"])
-
-
-@draft_and_verify(
-    hidden_transfer_pair,
-    name=KIND,
+@speculative(
+    name="hidden_transfer",
     title="Hidden transfer",
     parameters=(
         Parameter("num_pseudo_tokens", "int", 3, "Pseudo states after each token (m).", low=0, high=16),
@@ -46,10 +29,9 @@ def hidden_transfer_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("parallel-decoding-via-hidden-transfer-for-lossless",),
     views=OWN_HEAD_VIEWS,
-    reads=lambda parameters: {"target": {Capability.LAYERS}},
     suits=needs_head(KIND, "maps of hidden transfer"),
 )
-def hidden_transfer(lane: Lane) -> Iterator[None]:
+def hidden_transfer_pair(parameters: dict) -> Pair:
     """Linear maps inside the target create states of future tokens, and the layers above refine them.
 
     1. After t layers the state s of a token gives m pseudo states `W_i s`, each as a slot i positions after
@@ -66,5 +48,12 @@ def hidden_transfer(lane: Lane) -> Iterator[None]:
     slots too and discard the result, which costs time but changes nothing. Trees by state are PPD's; the
     paper's own is fixed. Reconstructed: no code was published.
     """
-    drafter, verifier, _ = hidden_transfer_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    drafter = own_slots(
+        head_of_kind(KIND),
+        plan_of(parameters, parameters["num_pseudo_tokens"]),
+        Capability.LAYERS,
+        name="pseudo states in the target",
+        says="Pseudo states, made in the middle of the target from the last accepted token's state, are "
+        "refined by the layers above.",
+    )
+    return simplest(drafter, parameters["temperature"])

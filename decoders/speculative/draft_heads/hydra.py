@@ -3,17 +3,15 @@
 Ankner et al. (2024), Hydra. The heads are heads/recurrent/hydra.py.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, typical_fits, verified
+from decoders.speculative.declaration import speculative
+from decoders.speculative.default_verifier import fits
+from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, verified
 from decoders.speculative.draft_heads.trees import MEASURED, drafted_by, tree_parameters
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import needs_head, reads_states
-from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
+from decoders.speculative.drafters.trained_head import needs_head
+from decoders.speculative.interfaces import Pair
 from decoders.strategy import Parameter
 
 HYDRA, PLUS = "Hydra", "Hydra++"
@@ -21,19 +19,12 @@ KINDS = {HYDRA: "hydra", PLUS: "hydra_plus"}
 SAYS = "Each head guesses one position further ahead, from the target's state and the drafted path."
 
 
-def hydra_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The chosen tree of the heads' guesses, and the chosen verifier."""
-    heads = parameters["heads"]
-    return verified(drafted_by(KINDS[heads], parameters, f"{heads}'s heads", SAYS), parameters)
-
-
 def suits(parameters: dict, target: Any) -> str | None:
     """The message to show if the target has no such heads."""
     return needs_head(KINDS[parameters["heads"]], f"{parameters['heads']} heads")(parameters, target)
 
 
-@draft_and_verify(
-    hydra_pair,
+@speculative(
     name="hydra",
     title="Hydra",
     parameters=(
@@ -45,12 +36,10 @@ def suits(parameters: dict, target: Any) -> str | None:
         *GREEDY,
     ),
     papers=("hydra",),
-    views=HEAD_VIEWS,
-    together=typical_fits(hydra_pair),
-    reads=reads_states,
+    fits=fits,
     suits=suits,
 )
-def hydra(lane: Lane) -> Iterator[None]:
+def hydra_pair(parameters: dict) -> Pair:
     """Heads on the target's newest state that also read every token drafted above their guess.
 
     1. The target has chosen the next token, the root. Head 1 reads the state that predicted it and the root;
@@ -64,5 +53,5 @@ def hydra(lane: Lane) -> Iterator[None]:
     place of the newest one. The heads of llama-tiny use its own vocabulary matrix, and their maps have a low
     rank. At a temperature above 0 the authors' code takes the most likely root; here the root is drawn.
     """
-    drafter, verifier, _ = hydra_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    heads = parameters["heads"]
+    return verified(drafted_by(KINDS[heads], parameters, f"{heads}'s heads", SAYS), parameters)

@@ -4,16 +4,12 @@ tokens is verified at once.
 Cai et al. (2024), Medusa. The heads are heads/path_independent/medusa.py.
 """
 
-from collections.abc import Callable, Iterator
-
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.default_verifier import simplest_verifier
+from decoders.speculative.declaration import speculative
+from decoders.speculative.default_verifier import fits, simplest_verifier
 from decoders.speculative.draft_heads.trees import MEASURED, drafted_by, tree_parameters
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import needs_head, reads_states
-from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
+from decoders.speculative.drafters.trained_head import needs_head
+from decoders.speculative.interfaces import Drafter, Pair
 from decoders.speculative.methods.typical_acceptance import typical
 from decoders.strategy import Parameter
 
@@ -38,50 +34,25 @@ TYPICAL_PARAMETERS = (
         1e6,
     ),
 )
-TYPICAL_ONLY = (
-    "Typical acceptance has no rule for guesses that are {}: choose another tree, or temperature 0."
-)
 SAYS = "Each head guesses one position further ahead, all from the target's newest state."
 
 
-def verified(drafter: Drafter, parameters: dict) -> tuple[Drafter, Verifier, float]:
+def verified(drafter: Drafter, parameters: dict) -> Pair:
     """A drafter with its simplest exact verifier, or with typical acceptance if the parameters ask for it."""
     temperature = parameters["temperature"]
     if parameters["acceptance"] == TYPICAL:
-        return drafter, typical(parameters["epsilon"], parameters["delta"], temperature), temperature
-    return drafter, simplest_verifier(drafter.fill, temperature), temperature
+        return drafter, typical(parameters["epsilon"], parameters["delta"], temperature)
+    return drafter, simplest_verifier(drafter.fill, temperature)
 
 
-def medusa_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The chosen tree of the heads' guesses, and the chosen verifier."""
-    return verified(drafted_by("medusa", parameters, "Medusa's heads", SAYS), parameters)
-
-
-def typical_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Callable[[dict], str | None]:
-    """The `together` of a strategy that has TYPICAL_PARAMETERS: the message to show if typical acceptance
-    cannot verify the chosen tree.
-    """
-
-    def fits(parameters: dict) -> str | None:
-        drafter, verifier, _ = parts(parameters)
-        if not verifier.relaxed_for or drafter.fill in verifier.relaxed_for:
-            return None
-        return TYPICAL_ONLY.format(drafter.fill)
-
-    return fits
-
-
-@draft_and_verify(
-    medusa_pair,
+@speculative(
     name="medusa",
     title="Medusa",
     parameters=(*tree_parameters(MEASURED, nodes=8, depth=4, width=2), *TYPICAL_PARAMETERS, *GREEDY),
-    views=HEAD_VIEWS,
-    together=typical_fits(medusa_pair),
-    reads=reads_states,
+    fits=fits,
     suits=needs_head("medusa", "Medusa heads"),
 )
-def medusa(lane: Lane) -> Iterator[None]:
+def medusa_pair(parameters: dict) -> Pair:
     """Heads on the target's newest state guess one token each; a tree of the most likely ones is verified.
 
     1. The target has chosen the next token, the root. From the state that predicted it, head k guesses the
@@ -100,5 +71,4 @@ def medusa(lane: Lane) -> Iterator[None]:
     distribution as label and a vocabulary matrix that is the target's plus a low-rank change. The paper's
     tree for 7B models has 63 nodes, hand-made from such accuracies; here eight are fastest.
     """
-    drafter, verifier, _ = medusa_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    return verified(drafted_by("medusa", parameters, "Medusa's heads", SAYS), parameters)

@@ -5,40 +5,25 @@ Zimmer et al. (2024), Mixture of Attentions For Speculative Decoding. The drafte
 heads/cross_attention/mixture_of_attentions.py.
 """
 
-from collections.abc import Iterator
-
 from decoders.heads.cross_attention.mixture_of_attentions import MixtureOfAttentions
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.trees import DYNAMIC, tree_of, tree_parameters
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head, reads_states
-from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
+from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head
+from decoders.speculative.interfaces import Pair
 
 KIND = MixtureOfAttentions.kind
 
 
-def mixture_of_attentions_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The chosen tree of the drafter's guesses, and its simplest exact verifier."""
-    find = head_of_kind(KIND)
-    says = "It reads a memory of all of the target's layers for each verified token, and guesses."
-    drafter = from_head(find, tree_of(parameters, find), "a mixture of attentions", says)
-    return simplest(drafter, parameters["temperature"])
-
-
-@draft_and_verify(
-    mixture_of_attentions_pair,
-    name=KIND,
+@speculative(
+    name="mixture_of_attentions",
     title="Mixture of Attentions",
     parameters=(*tree_parameters(DYNAMIC, nodes=24, depth=5, width=4), *GREEDY),
     papers=("mixture-of-attentions-for-speculative-decoding",),
-    views=HEAD_VIEWS,
-    reads=reads_states,
     suits=needs_head(KIND, "mixture of attentions"),
 )
-def mixture_of_attentions(lane: Lane) -> Iterator[None]:
+def mixture_of_attentions_pair(parameters: dict) -> Pair:
     """Three attentions draft: over the target's layers, over verified tokens, and over what was drafted.
 
     1. Layer self-attention: for each verified token the keys and values of all of the target's layers form a
@@ -58,5 +43,7 @@ def mixture_of_attentions(lane: Lane) -> Iterator[None]:
     layer. The paper's tree for a target of eight billion parameters has 7 levels, width 8 and 62 tokens; its
     variant with a client that drafts and a server that verifies is left out.
     """
-    drafter, verifier, _ = mixture_of_attentions_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    find = head_of_kind(KIND)
+    says = "It reads a memory of all of the target's layers for each verified token, and guesses."
+    drafter = from_head(find, tree_of(parameters, find), "a mixture of attentions", says)
+    return simplest(drafter, parameters["temperature"])

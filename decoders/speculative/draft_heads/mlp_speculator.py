@@ -5,37 +5,24 @@ Wertheimer et al. (2024), Combined Token/Embedding Speculators. The network is
 heads/recurrent/mlp_speculator.py.
 """
 
-from collections.abc import Iterator
-
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.trees import CHAINS, drafted_by, tree_parameters
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import needs_head, reads_states
-from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
+from decoders.speculative.drafters.trained_head import needs_head
+from decoders.speculative.interfaces import Pair
 
 SAYS = "A state that begins as the target's takes in each drafted token and guesses the next one."
 
 
-def mlp_speculator_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The chosen tree of the speculator's guesses, and its simplest exact verifier."""
-    drafter = drafted_by("mlp_speculator", parameters, "an MLP speculator", SAYS)
-    return simplest(drafter, parameters["temperature"])
-
-
-@draft_and_verify(
-    mlp_speculator_pair,
+@speculative(
     name="mlp_speculator",
     title="MLP speculator",
     parameters=(*tree_parameters(CHAINS, nodes=16, depth=3, width=3), *GREEDY),
     papers=("accelerating-production-llms-with-combined-token-embedding",),
-    views=HEAD_VIEWS,
-    reads=reads_states,
     suits=needs_head("mlp_speculator", "MLP speculator"),
 )
-def mlp_speculator(lane: Lane) -> Iterator[None]:
+def mlp_speculator_pair(parameters: dict) -> Pair:
     """A small network mixes one drafted token after the other into the target's state.
 
     1. The state begins as the target's newest one, which predicted the root.
@@ -51,5 +38,5 @@ def mlp_speculator(lane: Lane) -> Iterator[None]:
     target's embedding tables after learned maps where the paper has tables of its own. It was trained on the
     target's distributions, along stories and the target's own text together, not in two stages.
     """
-    drafter, verifier, _ = mlp_speculator_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    drafter = drafted_by("mlp_speculator", parameters, "an MLP speculator", SAYS)
+    return simplest(drafter, parameters["temperature"])

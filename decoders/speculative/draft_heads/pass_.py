@@ -4,21 +4,19 @@ Monea et al. (2023), PaSS: Parallel Speculative Sampling. The embeddings are
 heads/path_independent/prompt_tokens.py.
 """
 
-from collections.abc import Iterator
-
 import torch
 
 from decoders.engine.capabilities import Capability
 from decoders.heads.path_independent.prompt_tokens import PaSS
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import distributions, rounds
+from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.own_slots import attach_slots, forget
 from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
-from decoders.speculative.interfaces import FIXED, HEAD_VIEWS, SAMPLED, Draft, Drafter, Verifier
+from decoders.speculative.interfaces import FIXED, HEAD_VIEWS, SAMPLED, Draft, Drafter, Pair
 from decoders.strategy import Parameter
 
 KIND = PaSS.kind
@@ -77,22 +75,14 @@ def looking_ahead(count: int, top_k: int, temperature: float) -> Drafter:
     return Drafter(
         propose,
         fill,
-        "draft",
         name="look-ahead slots of the target",
         says="One pass gives the next token and, through trained embeddings, guesses of the tokens after it.",
+        reads=(Capability.EMBEDDINGS,),
     )
 
 
-def pass_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """Look-ahead slots; greedy match at temperature 0, else token rejection."""
-    temperature = parameters["temperature"]
-    count, top_k = parameters["num_lookahead_tokens"], parameters["draft_top_k"]
-    return simplest(looking_ahead(count, top_k, temperature), temperature)
-
-
-@draft_and_verify(
-    pass_pair,
-    name=KIND,
+@speculative(
+    name="pass",
     title="PaSS",
     parameters=(
         Parameter(
@@ -116,10 +106,9 @@ def pass_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("pass",),
     views=tuple(view for view in HEAD_VIEWS if view != "graph"),  # its drafts are chains
-    reads=lambda parameters: {"target": {Capability.EMBEDDINGS}},
     suits=needs_head(KIND, "look-ahead embeddings of PaSS"),
 )
-def pass_(lane: Lane) -> Iterator[None]:
+def pass_pair(parameters: dict) -> Pair:
     """Trained embeddings after the newest token make the target guess several tokens in one pass.
 
     1. Pass A reads the newest token and L look-ahead embeddings after it. The token gives an ordinary
@@ -138,5 +127,6 @@ def pass_(lane: Lane) -> Iterator[None]:
     billion, as the card of its heads says. So that several texts are decoded in the same way, pass A runs on
     its own here and shares nothing with pass B.
     """
-    drafter, verifier, _ = pass_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature = parameters["temperature"]
+    count, top_k = parameters["num_lookahead_tokens"], parameters["draft_top_k"]
+    return simplest(looking_ahead(count, top_k, temperature), temperature)

@@ -5,39 +5,22 @@ Chen et al. (2024), Hardware-Aware Parallel Prompt Decoding for Memory-Efficient
 Inference. The embeddings are heads/path_independent/prompt_tokens.py.
 """
 
-from collections.abc import Iterator
-
 from decoders.engine.capabilities import Capability
 from decoders.heads.path_independent.prompt_tokens import PPD
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, verified
 from decoders.speculative.draft_heads.own_forward import plan_of, slot_parameters
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.own_slots import own_slots
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
-from decoders.speculative.interfaces import OWN_HEAD_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import OWN_HEAD_VIEWS, Pair
 from decoders.strategy import Parameter
 
 KIND = PPD.kind
 
 
-def ppd_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A tree from prompt tokens; greedy match or node sampling, or typical acceptance."""
-    drafter = own_slots(
-        head_of_kind(KIND),
-        plan_of(parameters, parameters["num_prompt_tokens"]),
-        name="prompt tokens of the target",
-        says="Trained embeddings after the last accepted token make the guesses, in the forward that "
-        "accepted it.",
-    )
-    return verified(drafter, parameters)
-
-
-@draft_and_verify(
-    ppd_pair,
-    name=KIND,
+@speculative(
+    name="ppd",
     title="Parallel prompt decoding",
     parameters=(
         Parameter("num_prompt_tokens", "int", 3, "Prompt tokens after the newest token (n).", low=0, high=16),
@@ -47,10 +30,9 @@ def ppd_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("hardware-aware-parallel-prompt-decoding-for-memory",),
     views=OWN_HEAD_VIEWS,
-    reads=lambda parameters: {"target": {Capability.EMBEDDINGS}},
     suits=needs_head(KIND, "prompt tokens of PPD"),
 )
-def ppd(lane: Lane) -> Iterator[None]:
+def ppd_pair(parameters: dict) -> Pair:
     """Trained prompt tokens after each drafted token guess what follows, in the forward that verifies it.
 
     1. Prompt token i after a token is an embedding that sees the text up to that token and the prompt tokens
@@ -73,5 +55,12 @@ def ppd(lane: Lane) -> Iterator[None]:
     in a variant with several virtual tokens each; here there is one each, on a model of six million, where
     they help far less.
     """
-    drafter, verifier, _ = ppd_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    drafter = own_slots(
+        head_of_kind(KIND),
+        plan_of(parameters, parameters["num_prompt_tokens"]),
+        Capability.EMBEDDINGS,
+        name="prompt tokens of the target",
+        says="Trained embeddings after the last accepted token make the guesses, in the forward that "
+        "accepted it.",
+    )
+    return verified(drafter, parameters)

@@ -4,17 +4,13 @@ Zhang et al. (2024), Recurrent Drafter. The network is heads/recurrent/redrafter
 drafters/beams.py.
 """
 
-from collections.abc import Iterator
-
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_heads.medusa import EXACT, typical_fits
+from decoders.speculative.declaration import speculative
+from decoders.speculative.default_verifier import fits, simplest
+from decoders.speculative.draft_heads.medusa import EXACT
 from decoders.speculative.draft_heads.trees import BEAMS, drafted_by, tree_parameters
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import needs_head, reads_states
-from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
+from decoders.speculative.drafters.trained_head import needs_head
+from decoders.speculative.interfaces import Pair
 from decoders.speculative.verifiers.beam_coins import BEAM_COINS
 from decoders.strategy import Parameter
 
@@ -29,27 +25,15 @@ ACCEPTANCE = Parameter(
 )
 
 
-def redrafter_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The chosen tree of the network's guesses, and the chosen verifier."""
-    temperature = parameters["temperature"]
-    drafter = drafted_by("redrafter", parameters, "a recurrent drafter", SAYS)
-    if parameters["acceptance"] == PUBLISHED and temperature > 0.0:
-        return drafter, BEAM_COINS, temperature
-    return simplest(drafter, temperature)
-
-
-@draft_and_verify(
-    redrafter_pair,
+@speculative(
     name="redrafter",
     title="ReDrafter",
     parameters=(*tree_parameters(BEAMS, nodes=10, depth=3, width=3), ACCEPTANCE, *GREEDY),
     papers=("recurrent-drafter-for-fast-speculative-decoding-in",),
-    views=HEAD_VIEWS,
-    together=typical_fits(redrafter_pair),
-    reads=reads_states,
+    fits=fits,
     suits=needs_head("redrafter", "recurrent drafter"),
 )
-def redrafter(lane: Lane) -> Iterator[None]:
+def redrafter_pair(parameters: dict) -> Pair:
     """A small recurrent network and beam search draft several chains, which the target reads as one tree.
 
     1. The network's state takes in the root, then each drafted token; together with the target's newest
@@ -64,5 +48,8 @@ def redrafter(lane: Lane) -> Iterator[None]:
     with probability 0.5. *acceptance* offers that rule, too. The paper has ten beams and more; its code also
     keeps only the best 50 tokens of drafter and target, which here is the parameter top_k.
     """
-    drafter, verifier, _ = redrafter_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature = parameters["temperature"]
+    drafter = drafted_by("redrafter", parameters, "a recurrent drafter", SAYS)
+    if parameters["acceptance"] == PUBLISHED and temperature > 0.0:
+        return drafter, BEAM_COINS
+    return simplest(drafter, temperature)

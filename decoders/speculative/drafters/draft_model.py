@@ -22,7 +22,9 @@ def scores(
     return lane.process(logits if sharper == 1.0 else logits * sharper, nodes)
 
 
-DRAFT_MODEL = Source(scores, "a draft model", "A second, smaller model guesses, one forward per level.")
+DRAFT_MODEL = Source(
+    scores, "a draft model", "A second, smaller model guesses, one forward per level.", ("draft",)
+)
 DRAFT_TEMPERATURE = Parameter(
     "draft_temperature",
     "float",

@@ -67,8 +67,8 @@ def block(count: int, draws: bool = False, reuse_tail: bool = False) -> Drafter:
     says = "A masked-diffusion model fills all masks after the text in one forward."
     if reuse_tail:
         says += " The guesses after a rejected one are the next draft."
-        return Drafter(propose, fill, "draft", observe=keep_tail, name="a block of masks", says=says)
-    return Drafter(propose, fill, "draft", name="a block of masks", says=says)
+        return Drafter(propose, fill, observe=keep_tail, name="a block of masks", says=says)
+    return Drafter(propose, fill, name="a block of masks", says=says)
 
 
 def masks_behind(lane: Lane, count: int) -> torch.Tensor:

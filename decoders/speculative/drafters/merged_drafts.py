@@ -48,4 +48,4 @@ def merged_drafts(expansion: list[int], temperature: float) -> Drafter:
         )
 
     says = f"Each draft model drafts {SAYS[fill]}; equal tokens of two models share one node."
-    return Drafter(propose, fill, "draft", name="merged trees of draft models", says=says)
+    return Drafter(propose, fill, name="merged trees of draft models", says=says, roles=("draft",))

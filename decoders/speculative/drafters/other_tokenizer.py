@@ -7,6 +7,7 @@ own. Knows tokenizers by a model's `encode`, `encode_after` and `bytes_of`.
 """
 
 from codecs import getincrementaldecoder
+from dataclasses import replace
 
 import torch
 
@@ -161,13 +162,14 @@ def token_drafter(parameters: dict, first: bool) -> Drafter:
         return lane.process(carried_over(probs, images[id(lane)], target.engine.vocabulary), nodes)
 
     shape = widths([1] * parameters["num_assistant_tokens"], parameters["temperature"])
-    inner = drafted(Source(scores, "a draft with other tokens", SAYS[FIRST if first else COMMON]), shape)
+    source = Source(scores, "a draft with other tokens", SAYS[FIRST if first else COMMON], ("draft",))
+    inner = drafted(source, shape)
 
     def propose(lane: Lane) -> Draft:
         fits = lane.scorers["draft"].has_room(parameters["num_assistant_tokens"])
         return inner.propose(lane) if fits else Draft(lane.tip)
 
-    return Drafter(propose, inner.fill, "draft", observe=keep_committed, name=inner.name, says=inner.says)
+    return replace(inner, propose=propose, observe=keep_committed)
 
 
 def text_drafter(parameters: dict) -> Drafter:
@@ -195,7 +197,7 @@ def text_drafter(parameters: dict) -> Drafter:
         return draft
 
     name = "text of a draft with other tokens"
-    return Drafter(propose, FIXED, "draft", observe=keep_committed, name=name, says=SAYS[TEXT])
+    return Drafter(propose, FIXED, observe=keep_committed, name=name, says=SAYS[TEXT], roles=("draft",))
 
 
 def keep_committed(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
 from decoders.lane import Lane
 from decoders.speculative.drafters.fixed_trees import largest, open_ends
@@ -120,9 +121,9 @@ class OwnSlots:
             lane.record_score(lane.tip, "state", float(len(slots)))
 
 
-def own_slots(find: Find, plan: Plan, name: str, says: str) -> Drafter:
+def own_slots(find: Find, plan: Plan, reads: Capability, name: str, says: str) -> Drafter:
     """The drafter of one lane that drafts from slots of the target's own forward. `plan`: the trees of its
-    states, asked once. `name`: what guesses; `says`: how, in a sentence.
+    states, asked once. `reads`: what fills a slot. `name`: what guesses; `says`: how, in a sentence.
     """
     slots = OwnSlots(find, plan)
-    return Drafter(slots.propose, FIXED, "draft", observe=slots.observe, name=name, says=says)
+    return Drafter(slots.propose, FIXED, observe=slots.observe, name=name, says=says, reads=(reads,))

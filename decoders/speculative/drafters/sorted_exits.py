@@ -59,7 +59,7 @@ def sorted_exits(parameters: dict) -> Drafter:
         return guessed(lane, nodes, exits, [*limits, *[0.0] * len(exits)])
 
     says = "One draft with several exits guesses, each level from the first exit that is confident enough."
-    source = Source(scores, "sorted exits of a draft model", says)
+    source = Source(scores, "sorted exits of a draft model", says, ("draft",))
     if parameters["tree"] == TREE:
         return drafted(source, expand_and_rerank(parameters["width"], depth, parameters["nodes"]))
     return drafted(source, widths([1] * depth, 0.0))

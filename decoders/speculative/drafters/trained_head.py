@@ -161,7 +161,7 @@ def from_head(find: Find, shape: Shape, name: str, says: str, head: TrainedHead 
         head.observe(lane, draft, verification, seen)
         shape.observe(lane, draft, verification, seen)
 
-    return replace(inner, propose=propose, observe=observe, reads_states=True)
+    return replace(inner, propose=propose, observe=observe, reads=(Capability.HIDDEN_STATES,))
 
 
 def no_deeper(shape: Shape, head: TrainedHead) -> Callable:
@@ -177,11 +177,6 @@ def no_deeper(shape: Shape, head: TrainedHead) -> Callable:
 def head_of_kind(kind: str) -> Find:
     """Finds a target's module by its name."""
     return lambda target: getattr(target, "heads", {}).get(kind)
-
-
-def reads_states(parameters: dict) -> dict[str, set[Capability]]:
-    """The `reads` of a strategy that drafts from the target's states."""
-    return {"target": {Capability.HIDDEN_STATES}}
 
 
 def needs_head(kind: str, title: str) -> Callable[[dict, Any], str | None]:

@@ -72,7 +72,7 @@ def trimmed(logits: Logits, kept: Sequence[int], name: str) -> Source:
         f"{name[0].upper()}{name[1:]} guesses, one forward per level; its vocabulary has {len(index):,} "
         "tokens."
     )
-    return Source(scores, f"{name} with a trimmed vocabulary", says)
+    return Source(scores, f"{name} with a trimmed vocabulary", says, ("draft",))
 
 
 def untrimmed(lane: Lane, nodes: list[int], own: torch.Tensor, logits: Logits) -> torch.Tensor:

@@ -4,14 +4,11 @@ Liu et al. (2024), Adaptive Draft-Verification for Efficient Large Language Mode
 one token per node, which is exact; the acceptance rule of the reference code is not.
 """
 
-from collections.abc import Iterator
-
 from decoders.datastore import encoded, names
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.ngram_mcts import (
     RECENT,
     Table,
@@ -20,7 +17,7 @@ from decoders.speculative.drafters.ngram_mcts import (
     search,
     trigram_table,
 )
-from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier
+from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Pair
 from decoders.speculative.methods.lookahead import add_chain
 from decoders.strategy import Parameter
 from decoders.trace.number_format import were
@@ -54,17 +51,10 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
         return draft
 
     says = "The most visited paths of a tree search over a table of trigrams, adapted to the text so far."
-    return Drafter(propose, FIXED, source="trigrams", name="searched trigrams", says=says)
+    return Drafter(propose, FIXED, name="searched trigrams", says=says)
 
 
-def aded_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A fresh table; greedy match at temperature 0, else node sampling."""
-    sizes = (parameters["simulations"], parameters["depth"], parameters["budget"])
-    return simplest(searched(parameters["store"], *sizes), parameters["temperature"])
-
-
-@draft_and_verify(
-    aded_pair,
+@speculative(
     name="aded",
     title="ADED",
     parameters=(
@@ -79,7 +69,7 @@ def aded_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("adaptive-draft-verification-for-efficient-large-language",),
     views=TREE_VIEWS,
 )
-def aded(lane: Lane) -> Iterator[None]:
+def aded_pair(parameters: dict) -> Pair:
     """Trigram counts replace the draft model; a tree search over them picks the paths to verify.
 
     1. A table holds how often each token followed two others in a store of texts. Trigrams of the newest 16
@@ -91,5 +81,5 @@ def aded(lane: Lane) -> Iterator[None]:
 
     If the last two tokens were never seen together, the draft is empty and one plain token is decoded.
     """
-    drafter, verifier, _ = aded_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    sizes = (parameters["simulations"], parameters["depth"], parameters["budget"])
+    return simplest(searched(parameters["store"], *sizes), parameters["temperature"])

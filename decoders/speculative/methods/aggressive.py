@@ -4,14 +4,11 @@ Ge, Xia, Sun, Chen and Wei (2022), Lossless Acceleration for Seq2seq Generation 
 input-guided half (IAD), on a causal model whose input is in the prompt.
 """
 
-from collections.abc import Iterator
-
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import FIXED, Draft, Drafter, Verifier
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair
 from decoders.speculative.methods.prompt_lookup import copied
 from decoders.strategy import Parameter
 
@@ -61,18 +58,10 @@ def copied_input(where: str, count: int) -> Drafter:
         return draft
 
     says = "Copies the input from where the output last agreed with it; no model needed."
-    return Drafter(propose, FIXED, source="prompt", name="copy from the input", says=says)
+    return Drafter(propose, FIXED, name="copy from the input", says=says)
 
 
-def aggressive_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The copied input; greedy match at temperature 0, else node sampling."""
-    return simplest(
-        copied_input(parameters["source"], parameters["num_assistant_tokens"]), parameters["temperature"]
-    )
-
-
-@draft_and_verify(
-    aggressive_pair,
+@speculative(
     name="aggressive",
     title="Aggressive decoding",
     parameters=(
@@ -90,7 +79,7 @@ def aggressive_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("lossless-acceleration-for-seq2seq-generation-with-aggressive",),
 )
-def aggressive(lane: Lane) -> Iterator[None]:
+def aggressive_pair(parameters: dict) -> Pair:
     """Drafts by copying the input: in corrections and copies, most of it is accepted at once.
 
     1. The first draft is the whole input. The target checks it in one forward and writes its own token where
@@ -103,5 +92,6 @@ def aggressive(lane: Lane) -> Iterator[None]:
     longest suffix of the text first and takes its first occurrence; this takes the shortest suffix that
     occurs exactly once.
     """
-    drafter, verifier, _ = aggressive_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    return simplest(
+        copied_input(parameters["source"], parameters["num_assistant_tokens"]), parameters["temperature"]
+    )

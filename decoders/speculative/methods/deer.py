@@ -12,11 +12,11 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.masked_block import block, note_if_missing
-from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import TIMED_VIEWS, Pair
 from decoders.strategy import Parameter
 
 
-def deer_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def deer_pair(parameters: dict) -> Pair:
     """A block of masks, drawn from q; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     drafter = block(
@@ -67,5 +67,5 @@ def deer(lane: Lane) -> Iterator[None]:
     aligned drafter is shipped.
     """
     note_if_missing(lane)
-    drafter, verifier, _ = deer_pair(lane.parameters)
+    drafter, verifier = deer_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -1,31 +1,19 @@
 """DySpec: a drafted tree that grows where the draft itself is confident."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.drafters.dynamic_trees import best_slots, slots_above
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, drafted
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
 from decoders.strategy import Parameter
 
 
-def dyspec_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The tree of the best slots; greedy match at temperature 0, else recursive rejection."""
-    temperature, budget, threshold = (parameters[name] for name in ("temperature", "budget", "threshold"))
-    shape = slots_above(threshold, budget, temperature) if threshold else best_slots(budget, temperature)
-    return simplest(drafted(at_temperature(parameters), shape), temperature)
-
-
-@draft_and_verify(
-    dyspec_pair,
+@speculative(
     name="dyspec",
     title="DySpec",
-    needs=("target", "draft"),
     parameters=(
         Parameter("budget", "int", 8, "Nodes that are drafted per round.", low=1, high=128),
         Parameter(
@@ -43,7 +31,7 @@ def dyspec_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("dyspec",),
     views=(*TIMED_TREE_VIEWS[:3], "open_slots", *TIMED_TREE_VIEWS[3:]),
 )
-def dyspec(lane: Lane) -> Iterator[None]:
+def dyspec_pair(parameters: dict) -> Pair:
     """The draft tree grows node by node where the draft is confident, within a budget.
 
     1. The value of an open slot is the probability that the verifier reaches it, if the draft's probabilities
@@ -61,5 +49,6 @@ def dyspec(lane: Lane) -> Iterator[None]:
     temperature of 0.6, whatever the target's is, which makes it more confident. A slot is chosen before its
     token is drawn, so the text keeps exactly the target's distribution.
     """
-    drafter, verifier, _ = dyspec_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature, budget, threshold = (parameters[name] for name in ("temperature", "budget", "threshold"))
+    shape = slots_above(threshold, budget, temperature) if threshold else best_slots(budget, temperature)
+    return simplest(drafted(at_temperature(parameters), shape), temperature)

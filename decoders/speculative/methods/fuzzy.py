@@ -5,25 +5,14 @@ temperature and truncation, and of those before the argmax at temperature 0; the
 out.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.declaration import speculative
 from decoders.speculative.drafters.draft_model import draft_chain
-from decoders.speculative.interfaces import (
-    FIXED,
-    RELAXED_VIEWS,
-    SAMPLED,
-    Drafter,
-    TokenTest,
-    Verifier,
-    VerifierInput,
-)
+from decoders.speculative.interfaces import FIXED, SAMPLED, Pair, TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed import FromTarget
 from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.strategy import Parameter
@@ -98,21 +87,9 @@ def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verif
     )
 
 
-def fuzzy_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from the draft model, and the relaxed rule."""
-    temperature = parameters["temperature"]
-    return (
-        draft_chain(parameters),
-        fuzzy_acceptance(parameters["limit"], parameters["divergence"], temperature),
-        temperature,
-    )
-
-
-@draft_and_verify(
-    fuzzy_pair,
+@speculative(
     name="fuzzy",
     title="Fuzzy speculative decoding",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "limit",
@@ -131,9 +108,8 @@ def fuzzy_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("fuzzy-speculative-decoding-for-a-tunable-accuracy",),
-    views=RELAXED_VIEWS,
 )
-def fuzzy(lane: Lane) -> Iterator[None]:
+def fuzzy_pair(parameters: dict) -> Pair:
     """Accepts any drafted token where the two distributions are close; elsewhere the target chooses.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
@@ -145,5 +121,8 @@ def fuzzy(lane: Lane) -> Iterator[None]:
     infinity everything. The lane says how far its tokens deviate from it. js is the Jensen-Shannon
     divergence, js_reversed that of the authors' code.
     """
-    drafter, verifier, _ = fuzzy_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature = parameters["temperature"]
+    return (
+        draft_chain(parameters),
+        fuzzy_acceptance(parameters["limit"], parameters["divergence"], temperature),
+    )

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
-from decoders.speculative.interfaces import RELAXED_VIEWS, Drafter, TokenTest, Verifier, VerifierInput
+from decoders.speculative.interfaces import Pair, TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.recursive_rejection import ratio_test
 from decoders.speculative.verifiers.relaxed import Relaxed, residual_or_p
 from decoders.speculative.verifiers.walk import Place, by_rule
@@ -94,22 +95,21 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
         f"probability of being correct above {number(delta)}.",
         relaxed_for=rule.fill,
         divergence_estimate=rule.divergence_estimate,
-        reads_states=judge is not None,
+        reads=(Capability.HIDDEN_STATES,) if judge is not None else (),
     )
 
 
-def judge_pair(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifier, float]:
+def judge_pair(parameters: dict, judge: Judge | None = None) -> Pair:
     """A chain from the draft model, and the relaxed rule; what they promise does not depend on the judge."""
     temperature = parameters["temperature"]
     verifier = judged_acceptance(parameters["delta"], temperature, judge)
-    return draft_chain(parameters), verifier, temperature
+    return draft_chain(parameters), verifier
 
 
 @draft_and_verify(
     judge_pair,
     name="judge",
     title="Judge decoding",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "delta",
@@ -125,7 +125,6 @@ def judge_pair(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, V
         *GREEDY,
     ),
     papers=("judge-decoding",),
-    views=RELAXED_VIEWS,
 )
 def judge(lane: Lane) -> Iterator[None]:
     """Accepts a drafted token by the usual test, or if a small trained head judges it correct.
@@ -146,5 +145,5 @@ def judge(lane: Lane) -> Iterator[None]:
     head = getattr(lane.models["target"], "judge", None)
     if head is None:
         lane.note(MISSING.format(lane.models["target"].name))
-    drafter, verifier, _ = judge_pair(lane.parameters, head.scores if head is not None else None)
+    drafter, verifier = judge_pair(lane.parameters, head.scores if head is not None else None)
     yield from rounds(lane, drafter, verifier)

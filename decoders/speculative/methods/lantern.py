@@ -16,7 +16,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
-from decoders.speculative.interfaces import RELAXED_VIEWS, Drafter, TokenTest, Verifier, VerifierInput
+from decoders.speculative.interfaces import Pair, TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed import Relaxed
 from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.strategy import Parameter
@@ -137,6 +137,7 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         "in total.",
         relaxed_for=rule.fill,
         distribution=rule.distribution,
+        reads=(Capability.OUTPUT_EMBEDDING,),
     )
 
 
@@ -145,17 +146,16 @@ def neighbours_of(lane: Lane, count: int) -> Near:
     return Neighbours(lane.models["target"].embedding, count)
 
 
-def lantern_pair(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier, float]:
+def lantern_pair(parameters: dict, near: Near | None = None) -> Pair:
     """A chain from the draft model, and the relaxed rule; `near` may be None where nothing is decoded."""
     temperature = parameters["temperature"]
-    return draft_chain(parameters), neighbour_support(parameters["delta"], near, temperature), temperature
+    return draft_chain(parameters), neighbour_support(parameters["delta"], near, temperature)
 
 
 @draft_and_verify(
     lantern_pair,
     name="lantern",
     title="LANTERN",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "delta",
@@ -172,8 +172,6 @@ def lantern_pair(parameters: dict, near: Near | None = None) -> tuple[Drafter, V
         *GREEDY,
     ),
     papers=("lantern",),
-    views=RELAXED_VIEWS,
-    reads=lambda parameters: {"target": {Capability.OUTPUT_EMBEDDING}},
 )
 def lantern(lane: Lane) -> Iterator[None]:
     """A drafted token is credited with the target's probability of similar tokens, its neighbours.
@@ -187,5 +185,5 @@ def lantern(lane: Lane) -> Iterator[None]:
     It was designed for images, where many tokens look alike. In text a neighbour is often a different word
     altogether: the lane says how far its tokens deviate. With delta 0 it is speculative decoding.
     """
-    drafter, verifier, _ = lantern_pair(lane.parameters, neighbours_of(lane, lane.parameters["neighbours"]))
+    drafter, verifier = lantern_pair(lane.parameters, neighbours_of(lane, lane.parameters["neighbours"]))
     yield from rounds(lane, drafter, verifier)

@@ -4,17 +4,14 @@ Leviathan et al. (2023), appendix A.5. With lenience l a drafted token passes wi
 token becomes more than 1/l times as likely as under the target. l = 1 is token rejection.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.declaration import speculative
 from decoders.speculative.drafters.draft_model import draft_chain
-from decoders.speculative.interfaces import RELAXED_VIEWS, Drafter, TokenTest, Verifier, VerifierInput
+from decoders.speculative.interfaces import Pair, TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed import Relaxed, relaxed_distribution, residual_or_p
 from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.strategy import Parameter
@@ -72,17 +69,9 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
     )
 
 
-def lenient_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from the draft model, and the relaxed rule."""
-    temperature = parameters["temperature"]
-    return draft_chain(parameters), lenient_rejection(parameters["lenience"], temperature), temperature
-
-
-@draft_and_verify(
-    lenient_pair,
+@speculative(
     name="lenient",
     title="Lenient speculative decoding",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "lenience",
@@ -97,9 +86,8 @@ def lenient_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         *GREEDY,
     ),
-    views=RELAXED_VIEWS,
 )
-def lenient(lane: Lane) -> Iterator[None]:
+def lenient_pair(parameters: dict) -> Pair:
     """Scales the draft's probability down in the test, so that more drafted tokens are accepted.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
@@ -111,5 +99,5 @@ def lenient(lane: Lane) -> Iterator[None]:
     best token. With lenience 1 nothing is lost; below it the lane says how far its tokens deviate from
     the target's distribution.
     """
-    drafter, verifier, _ = lenient_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature = parameters["temperature"]
+    return draft_chain(parameters), lenient_rejection(parameters["lenience"], temperature)

@@ -5,24 +5,16 @@ comb: its first row is a chain after the newest token, and below each token of t
 predicted for it in later forwards. It is scored together with the draft, in the same forward.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
 
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import drawn_again, rounds
-from decoders.speculative.interfaces import (
-    FIXED,
-    Draft,
-    Drafter,
-    Seen,
-    Verification,
-    Verifier,
-)
+from decoders.speculative.draft_verify_loop import drawn_again
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair, Seen, Verification
 from decoders.strategy import Parameter
 from decoders.trace.number_format import many
 from decoders.waits import DEPENDENCIES, Standing, Waits
@@ -193,19 +185,10 @@ def windowed(n: int, width: int, max_ngrams: int, from_prompt: bool) -> Drafter:
     """A drafter that draws its n-grams from a window of its own."""
     window = Window(n, width, Pool(max_ngrams), from_prompt)
     says = "Runs of tokens that a window of guesses left in earlier forwards, if they begin with this token."
-    return Drafter(
-        window.propose, FIXED, source="pool", observe=window.observe, name="n-gram pool", says=says
-    )
+    return Drafter(window.propose, FIXED, observe=window.observe, name="n-gram pool", says=says)
 
 
-def lookahead_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A new window with an empty pool; greedy match at temperature 0, else node sampling."""
-    sizes = (parameters["ngram_size"], parameters["window_size"], parameters["pool_size"])
-    return simplest(windowed(*sizes, parameters["prompt_ngrams"]), parameters["temperature"])
-
-
-@draft_and_verify(
-    lookahead_pair,
+@speculative(
     name="lookahead",
     title="Lookahead",
     parameters=(
@@ -219,7 +202,7 @@ def lookahead_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("break-the-sequential-dependency-of-llm-inference",),
     views=("draft_rounds", "one_round", "graph", "parallel_grid", "entropy", "dependencies", "text"),
 )
-def lookahead(lane: Lane) -> Iterator[None]:
+def lookahead_pair(parameters: dict) -> Pair:
     """The model drafts for itself: a window of guesses yields n-grams that are verified in one forward.
 
     1. A window of guesses stands after the newest token. Each forward gives the model's most likely token
@@ -237,5 +220,5 @@ def lookahead(lane: Lane) -> Iterator[None]:
     are put back one by one, and where that brings back the old guess, the position had waited for them. A run
     from the pool existed before its forward, so its tokens do not wait for each other.
     """
-    drafter, verifier, _ = lookahead_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    sizes = (parameters["ngram_size"], parameters["window_size"], parameters["pool_size"])
+    return simplest(windowed(*sizes, parameters["prompt_ngrams"]), parameters["temperature"])

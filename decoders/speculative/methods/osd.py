@@ -26,7 +26,7 @@ from decoders.speculative.drafters.online_distiller import (
     keep_correction,
     learned,
 )
-from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Drafter, Seen, Verification, Verifier
+from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Pair, Seen, Verification
 from decoders.strategy import Parameter
 from decoders.trace.events import GAUGE
 
@@ -34,7 +34,7 @@ PROMPT_TOKENS = 16  # of an earlier request: how a text of the store begins
 RECENT = 16  # tests over which the acceptance rate is averaged
 
 
-def osd_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def osd_pair(parameters: dict) -> Pair:
     """A chain from the draft model; the simplest exact verifier."""
     return simplest(draft_chain(parameters), parameters["temperature"])
 
@@ -43,7 +43,6 @@ def osd_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     osd_pair,
     name="osd",
     title="Online speculative decoding",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "num_assistant_tokens", "int", 5, "Tokens that the draft guesses per round.", low=1, high=64
@@ -116,7 +115,7 @@ def osd(lane: Lane) -> Iterator[None]:
         learner = LearningDraft.of(learner, parameters["learning_rate"], parameters["divergence"])
         serve_earlier(lane, learner)
     attach(lane, learner)
-    drafter, verifier, _ = osd_pair(parameters)
+    drafter, verifier = osd_pair(parameters)
     recent: deque[bool] = deque(maxlen=RECENT)
 
     def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:

@@ -4,15 +4,12 @@ The search is that of transformers' PromptLookupCandidateGenerator: longest n-gr
 occurrence, cut at the end of the text and before an end-of-text token.
 """
 
-from collections.abc import Iterator
-
 from decoders.lane import Lane
 from decoders.recorder import Recorder
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import FIXED, Draft, Drafter, Verifier
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair
 from decoders.strategy import Parameter
 
 
@@ -70,17 +67,10 @@ def lookup(count: int, largest: int) -> Drafter:
         return draft
 
     says = "Copies what followed the last few tokens earlier in the text; no model needed."
-    return Drafter(propose, FIXED, source="prompt", name="copy from the text", says=says)
+    return Drafter(propose, FIXED, name="copy from the text", says=says)
 
 
-def prompt_lookup_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """Copied drafts; greedy match at temperature 0, else node sampling."""
-    drafter = lookup(parameters["prompt_lookup_num_tokens"], parameters["max_matching_ngram_size"])
-    return simplest(drafter, parameters["temperature"])
-
-
-@draft_and_verify(
-    prompt_lookup_pair,
+@speculative(
     name="prompt_lookup",
     title="Prompt lookup",
     parameters=(
@@ -98,7 +88,7 @@ def prompt_lookup_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
 )
-def prompt_lookup(lane: Lane) -> Iterator[None]:
+def prompt_lookup_pair(parameters: dict) -> Pair:
     """Drafts what followed the same tokens earlier in the text, and verifies it in one forward.
 
     1. The last n tokens are searched for earlier in the text, first with n = max_matching_ngram_size, then
@@ -109,5 +99,5 @@ def prompt_lookup(lane: Lane) -> Iterator[None]:
 
     It needs no second model and gains most where the text copies: summaries, code, edits.
     """
-    drafter, verifier, _ = prompt_lookup_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    drafter = lookup(parameters["prompt_lookup_num_tokens"], parameters["max_matching_ngram_size"])
+    return simplest(drafter, parameters["temperature"])

@@ -15,7 +15,7 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import chain, confident
 from decoders.speculative.drafters.draft_model import scores
 from decoders.speculative.drafters.retrieved_context import best, bm25, chunked
-from decoders.speculative.interfaces import Drafter, Source, Verifier, drafted
+from decoders.speculative.interfaces import Pair, Source, drafted
 from decoders.speculative.verifiers.adjusted_target import adjusted_target
 from decoders.strategy import Parameter
 
@@ -25,14 +25,14 @@ SHORT = Source(
 )
 
 
-def rapid_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def rapid_pair(parameters: dict) -> Pair:
     """A chain from the short view, and the adjusted target; the plain target at eta = 0."""
     temperature = parameters["temperature"]
     length = confident(parameters["assistant_confidence_threshold"], parameters["num_assistant_tokens"])
     drafter = drafted(SHORT, chain(length, temperature))
     if parameters["eta"] == 0.0:  # the target is not adjusted
         return simplest(drafter, temperature)
-    return drafter, adjusted_target(parameters["eta"], parameters["alpha"], temperature), temperature
+    return drafter, adjusted_target(parameters["eta"], parameters["alpha"], temperature)
 
 
 def retrieved(lane: Lane) -> tuple[list[int], list[int], int]:
@@ -121,7 +121,7 @@ def rapid(lane: Lane) -> Iterator[None]:
     the same model: it only saves attention to the rest of a long prompt, so on short prompts nothing is
     gained.
     """
-    drafter, verifier, _ = rapid_pair(lane.parameters)
+    drafter, verifier = rapid_pair(lane.parameters)
     short, chosen, chunks = retrieved(lane)
     lane.scorers["draft"] = OtherPrompt(lane, short, counts_as="draft")
     lane.note(short_view_note(len(short), lane.tree.trunk, chosen, chunks))

@@ -5,24 +5,17 @@ draws nothing, so that node sampling is exact. How many first tokens count as pl
 of the paper; ten is our choice.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 
 from decoders.datastore import Prefix
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
-from decoders.speculative.interfaces import (
-    FIXED,
-    TIMED_TREE_VIEWS,
-    Draft,
-    Drafter,
-    Verifier,
-    drafted,
-)
+from decoders.speculative.interfaces import FIXED, TIMED_TREE_VIEWS, Draft, Drafter, Pair, drafted
 from decoders.speculative.methods.rest import STORE, Retrieved, add_tree, retriever, store_match_note
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
@@ -49,7 +42,7 @@ def with_retrieved_continuations(
     says = (
         f"{model.says} Continuations from a store of texts are merged into it where their first tokens agree."
     )
-    return Drafter(propose, FIXED, source="draft", name="tree from a draft model and a store", says=says)
+    return replace(model, propose=propose, name="tree from a draft model and a store", says=says)
 
 
 def without_implausible(
@@ -70,20 +63,9 @@ def without_implausible(
     return {prefix: count for prefix, count in prefixes.items() if prefix not in unlikely}
 
 
-def rasd_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """Both trees; greedy match at temperature 0, else node sampling."""
-    shape = expand_and_rerank(parameters["width"], parameters["depth"], parameters["draft_budget"])
-    drafter = with_retrieved_continuations(
-        drafted(DRAFT_MODEL, shape), retriever(parameters), parameters["plausible"]
-    )
-    return simplest(drafter, parameters["temperature"])
-
-
-@draft_and_verify(
-    rasd_pair,
+@speculative(
     name="rasd",
     title="RASD",
-    needs=("target", "draft"),
     parameters=(
         Parameter("depth", "int", 3, "Maximum depth of the draft model's tree.", low=1, high=16),
         Parameter("width", "int", 2, "Nodes that are expanded per level, and children of each.", 1, 16),
@@ -102,7 +84,7 @@ def rasd_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("rasd",),
     views=TIMED_TREE_VIEWS,
 )
-def rasd(lane: Lane) -> Iterator[None]:
+def rasd_pair(parameters: dict) -> Pair:
     """One draft tree from two sources: a draft model and continuations retrieved from a store of texts.
 
     1. The draft model builds its tree of the best paths.
@@ -114,5 +96,8 @@ def rasd(lane: Lane) -> Iterator[None]:
     A draft model fails on texts that it was not trained for, a store on texts that are new; each can make up
     for the other.
     """
-    drafter, verifier, _ = rasd_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    shape = expand_and_rerank(parameters["width"], parameters["depth"], parameters["draft_budget"])
+    drafter = with_retrieved_continuations(
+        drafted(DRAFT_MODEL, shape), retriever(parameters), parameters["plausible"]
+    )
+    return simplest(drafter, parameters["temperature"])

@@ -5,7 +5,7 @@ the target's distribution; here the target draws one token per node, which does 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from decoders.datastore import (
     Prefix,
@@ -18,10 +18,9 @@ from decoders.datastore import (
 )
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier
+from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Pair
 from decoders.strategy import Parameter
 from decoders.trace.number_format import many
 
@@ -94,22 +93,16 @@ def retrieved(look: Callable[[Lane], Retrieved]) -> Drafter:
         return draft
 
     says = "The most frequent continuations of the last few tokens in a store of texts, as a tree."
-    return Drafter(propose, FIXED, source="store", name="tree from a store of texts", says=says)
+    return Drafter(propose, FIXED, name="tree from a store of texts", says=says)
 
 
-def rest_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """Continuations from the store; greedy match at temperature 0, else node sampling."""
-    return simplest(retrieved(retriever(parameters)), parameters["temperature"])
-
-
-@draft_and_verify(
-    rest_pair,
+@speculative(
     name="rest",
     title="REST",
     parameters=(*STORE, *GREEDY),
     views=TREE_VIEWS,
 )
-def rest(lane: Lane) -> Iterator[None]:
+def rest_pair(parameters: dict) -> Pair:
     """Looks up the newest tokens in a store of texts and drafts what most often followed them there.
 
     1. The last n tokens are looked up in the store, first with n = max_matching_ngram_size, then with smaller
@@ -122,5 +115,4 @@ def rest(lane: Lane) -> Iterator[None]:
     It needs no second model, and gains as far as the store's texts resemble the target's. The store `stories`
     was written by the shipped model; "the text so far" looks the prompt and the output up instead.
     """
-    drafter, verifier, _ = rest_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    return simplest(retrieved(retriever(parameters)), parameters["temperature"])

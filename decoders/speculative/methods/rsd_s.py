@@ -7,14 +7,12 @@ Traversal verification cannot be used: it looks below a node before it tests the
 from three nodes per level on, how many children a node keeps depends on which tokens those siblings are.
 """
 
-from collections.abc import Iterator
-
 from decoders.lane import Lane
 from decoders.logits.gumbel import perturbed
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import distributions, rounds
+from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import Guess, open_ends
 from decoders.speculative.interfaces import (
@@ -22,9 +20,8 @@ from decoders.speculative.interfaces import (
     TIMED_TREE_VIEWS,
     WITHOUT_REPLACEMENT,
     Draft,
-    Drafter,
+    Pair,
     Shape,
-    Verifier,
     drafted,
 )
 from decoders.strategy import Parameter
@@ -74,18 +71,9 @@ def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
     )
 
 
-def rsd_s_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A stochastic beam; greedy match at temperature 0, else recursive rejection."""
-    temperature = parameters["temperature"]
-    shape = stochastic_beam(parameters["beam_width"], parameters["num_assistant_tokens"], temperature)
-    return simplest(drafted(DRAFT_MODEL, shape), temperature)
-
-
-@draft_and_verify(
-    rsd_s_pair,
+@speculative(
     name="rsd_s",
     title="RSD-S (stochastic beam)",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "beam_width", "int", 4, "Maximum number of nodes on each level of the draft.", low=1, high=16
@@ -96,7 +84,7 @@ def rsd_s_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("recursive-speculative-decoding",),
     views=TIMED_TREE_VIEWS,
 )
-def rsd_s(lane: Lane) -> Iterator[None]:
+def rsd_s_pair(parameters: dict) -> Pair:
     """The draft tree is a stochastic beam: paths sampled without replacement.
 
     1. Each path has the log-probability that the draft gives it, plus noise of its own (Gumbel): the paths
@@ -109,5 +97,6 @@ def rsd_s(lane: Lane) -> Iterator[None]:
     How many children a node has depends on the noise, not on which tokens they are, so the text keeps exactly
     the target's distribution.
     """
-    drafter, verifier, _ = rsd_s_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature = parameters["temperature"]
+    shape = stochastic_beam(parameters["beam_width"], parameters["num_assistant_tokens"], temperature)
+    return simplest(drafted(DRAFT_MODEL, shape), temperature)

@@ -15,7 +15,7 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.sorted_exits import CHAIN, TREE, exits_of, sorted_exits
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair
 from decoders.strategy import Parameter
 
 SORTED, CHOSEN = "with trained exits", "as chosen"
@@ -27,7 +27,7 @@ UNTRAINED = (
 WHERE = "The {} exit guesses where its top probability is above this; 0: always, 1: never."
 
 
-def s2d_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def s2d_pair(parameters: dict) -> Pair:
     """Most likely tokens of nested drafts; greedy match at temperature 0, else node sampling."""
     return simplest(sorted_exits(parameters), parameters["temperature"])
 
@@ -46,7 +46,6 @@ def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
     s2d_pair,
     name="s2d",
     title="S2D (sorted drafts)",
-    needs=("target", "draft"),
     draft_of=draft_of,
     papers=("s2d",),
     parameters=(
@@ -100,7 +99,7 @@ def s2d(lane: Lane) -> Iterator[None]:
     trained towards llama-tiny's distributions as the authors' later trainer does, on 0.1 million tokens; any
     other draft gets exits after each third of its layers.
     """
-    draft, (drafter, verifier, _) = lane.models["draft"], s2d_pair(lane.parameters)
+    draft, (drafter, verifier) = lane.models["draft"], s2d_pair(lane.parameters)
     says = TRAINED if catalog.exits(draft.name) else UNTRAINED
     lane.note(says.format(draft.name, ", ".join(map(str, exits_of(draft)))))
     yield from rounds(lane, drafter, verifier)

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import TOKEN_BY_TOKEN, VERIFIER, chosen
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import skeleton
 from decoders.speculative.drafters.optimal_tree import Forms, Skeleton, best_size, forms
 from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
 from decoders.strategy import Parameter
 
 Costs = tuple[Mapping[int, float], float]  # of a target forward by its nodes, and of a draft forward
@@ -51,7 +51,7 @@ def best(parameters: dict, costs: Costs) -> tuple[Skeleton, float, Forms]:
     return table.skeleton(nodes, levels), table.expected(nodes, levels), table
 
 
-def sequoia_pair(parameters: dict, form: Skeleton) -> tuple[Drafter, Verifier, float]:
+def sequoia_pair(parameters: dict, form: Skeleton) -> Pair:
     """A skeleton; greedy match at temperature 0, else the chosen verifier. What they promise does not depend
     on its form.
     """
@@ -65,11 +65,10 @@ def fits(parameters: dict) -> str | None:
     return None
 
 
-@strategy(
+@draft_and_verify(
+    lambda parameters: sequoia_pair(parameters, {}),
     name="sequoia",
     title="Sequoia",
-    family="speculative",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "budget", "int", 16, "Maximum number of nodes that are drafted per round.", low=1, high=128
@@ -107,8 +106,6 @@ def fits(parameters: dict) -> str | None:
     ),
     papers=("sequoia",),
     views=(*TIMED_TREE_VIEWS[:3], "plan", *TIMED_TREE_VIEWS[3:]),
-    badge=lambda parameters: badge(*sequoia_pair(parameters, {})),
-    parts=lambda parameters: described(*sequoia_pair(parameters, {})),
     together=fits,
 )
 def sequoia(lane: Lane) -> Iterator[None]:
@@ -127,7 +124,7 @@ def sequoia(lane: Lane) -> Iterator[None]:
     """
     costs = measured(lane) if lane.parameters["costs"] == MEASURED else assumed(lane.parameters)
     form, tokens, table = best(lane.parameters, costs)
-    drafter, verifier, _ = sequoia_pair(lane.parameters, form)
+    drafter, verifier = sequoia_pair(lane.parameters, form)
     nodes, levels = sum(form.values()), max((len(path) + 1 for path in form), default=0)
     lane.note(f"A shape of {nodes} nodes on {levels} levels, expected to give {tokens:.2f} tokens per round.")
     for depth in range(1, len(table.value) - 1):  # the root is no drafted node and no drafted level

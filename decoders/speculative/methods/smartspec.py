@@ -27,7 +27,7 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_length import Length
 from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
-from decoders.speculative.interfaces import Draft, Drafter, Verification, Verifier
+from decoders.speculative.interfaces import Draft, Pair, Verification
 from decoders.speculative.theory import expected_tokens
 from decoders.strategy import Parameter
 from decoders.trace.number_format import many, number
@@ -146,7 +146,7 @@ def by_goodput(max_drafted: int) -> Length:
     )
 
 
-def smartspec_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def smartspec_pair(parameters: dict) -> Pair:
     """Chains of the length with the best goodput; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     return simplest(chains(temperature, SAYS), temperature)
@@ -156,7 +156,6 @@ def smartspec_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     smartspec_pair,
     name="smartspec",
     title="SmartSpec",
-    needs=("target", "draft"),
     parameters=(
         PROMPTS,
         Parameter(
@@ -193,7 +192,7 @@ def smartspec(lane: Lane) -> Iterator[None]:
     then the model is fitted to forwards timed when the lane starts, and lengths, and above temperature 0
     drawn texts, may differ from run to run. Each text is the target's whatever the length.
     """
-    _, verifier, _ = smartspec_pair(lane.parameters)
+    _, verifier = smartspec_pair(lane.parameters)
     max_drafted = lane.parameters["num_assistant_tokens"]
     policy = Goodput(max_drafted, lane.parameters["capacity"])
     if lane.parameters["costs"] == MEASURED:

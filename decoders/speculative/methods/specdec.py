@@ -17,14 +17,7 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.masked_block import block, note_if_missing
-from decoders.speculative.interfaces import (
-    FIXED,
-    TIMED_VIEWS,
-    Drafter,
-    TokenTest,
-    Verifier,
-    VerifierInput,
-)
+from decoders.speculative.interfaces import FIXED, TIMED_VIEWS, Pair, TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed import FromTarget
 from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.strategy import Parameter
@@ -80,11 +73,11 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
     )
 
 
-def specdec_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def specdec_pair(parameters: dict) -> Pair:
     """A block from the masked model that comes with the target, and Spec-Verification."""
     temperature = parameters["temperature"]
     drafter = block(parameters["num_assistant_tokens"])
-    return drafter, nearly_best(parameters["beta"], parameters["tau"], temperature), temperature
+    return drafter, nearly_best(parameters["beta"], parameters["tau"], temperature)
 
 
 @draft_and_verify(
@@ -131,5 +124,5 @@ def specdec(lane: Lane) -> Iterator[None]:
     no such model has the target's vocabulary, the target writes alone, and the lane says so.
     """
     note_if_missing(lane)
-    drafter, verifier, _ = specdec_pair(lane.parameters)
+    drafter, verifier = specdec_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

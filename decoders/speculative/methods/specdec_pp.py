@@ -19,7 +19,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import Length, chain
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL, scores
-from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Drafter, Verifier, described, drafted
+from decoders.speculative.interfaces import Draft, Pair, drafted
 from decoders.strategy import Parameter, Part
 
 HEAD, OWN = "acceptance head", "draft's own probability"
@@ -102,7 +102,7 @@ def until_doubtful(
     return Length(lambda lane: max_tokens, says, enough=enough)
 
 
-def specdec_pp_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def specdec_pp_pair(parameters: dict) -> Pair:
     """A chain that ends in doubt; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     min_tokens, max_tokens = parameters["min_assistant_tokens"], parameters["num_assistant_tokens"]
@@ -122,7 +122,6 @@ def predictor(parameters: dict) -> Part:
     specdec_pp_pair,
     name="specdec_pp",
     title="SpecDec++",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "stop", "float", 0.3, "Probability of a rejection at which drafting stops.", low=0.0, high=1.0
@@ -139,8 +138,7 @@ def predictor(parameters: dict) -> Part:
         *GREEDY,
     ),
     papers=("specdec-plus-plus",),
-    views=TIMED_VIEWS,
-    parts=lambda parameters: [*described(*specdec_pp_pair(parameters)), predictor(parameters)],
+    further_part=predictor,
 )
 def specdec_pp(lane: Lane) -> Iterator[None]:
     """The draft continues while a small trained head predicts that all its tokens will be accepted.
@@ -158,5 +156,5 @@ def specdec_pp(lane: Lane) -> Iterator[None]:
     """
     if lane.parameters["predictor"] == HEAD and head_of(lane) is None:
         lane.note(MISSING.format(*(lane.models[role].name for role in ("draft", "target"))))
-    drafter, verifier, _ = specdec_pp_pair(lane.parameters)
+    drafter, verifier = specdec_pp_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

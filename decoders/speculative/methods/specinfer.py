@@ -1,29 +1,17 @@
 """SpecInfer: independent draws below each node, of one draft model or several, merged into a tree."""
 
-from collections.abc import Iterator
-
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.merged_drafts import merged_drafts
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair
 from decoders.strategy import Parameter
 from decoders.trace.events import DRAFT_ROLES
 
 
-def specinfer_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A tree drawn with replacement; greedy match at temperature 0, else multi-step speculative sampling."""
-    temperature = parameters["temperature"]
-    return simplest(merged_drafts(parameters["expansion"], temperature), temperature)
-
-
-@draft_and_verify(
-    specinfer_pair,
+@speculative(
     name="specinfer",
     title="SpecInfer",
-    needs=("target", "draft"),
     may_use=DRAFT_ROLES[1:],
     parameters=(
         Parameter(
@@ -33,7 +21,7 @@ def specinfer_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     views=TIMED_TREE_VIEWS,
 )
-def specinfer(lane: Lane) -> Iterator[None]:
+def specinfer_pair(parameters: dict) -> Pair:
     """Drafts a tree of independent draws; each draw is tested against the residual of those before it.
 
     1. Level by level each draft model draws as often as `expansion` says, each time from its whole
@@ -47,5 +35,5 @@ def specinfer(lane: Lane) -> Iterator[None]:
     the paper runs them at the same time, and they were not tuned to complement each other as in the paper.
     A duplicate costs a test and no node.
     """
-    drafter, verifier, _ = specinfer_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature = parameters["temperature"]
+    return simplest(merged_drafts(parameters["expansion"], temperature), temperature)

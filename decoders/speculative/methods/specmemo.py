@@ -4,7 +4,6 @@ Yildirim and Chen (2025), SpecMemo; its formulas were not available, so the sum 
 tensors, to the byte. SmartSpec's fixed cost model, not a clock, says whether a draft pays off at all.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from decoders.engine.engine import Engine
@@ -12,12 +11,11 @@ from decoders.engine.kv_cache import slot_bytes
 from decoders.lane import Lane
 from decoders.models.memory_estimate import bytes_of
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import Length, chain
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
-from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier, drafted
+from decoders.speculative.interfaces import Pair, drafted
 from decoders.speculative.methods.smartspec import CostModel
 from decoders.speculative.theory import expected_tokens
 from decoders.strategy import Parameter
@@ -138,20 +136,9 @@ def round_memory_note(n: int, total: int, budget: int, sums: dict[str, int]) -> 
     return f"{what}: the round takes {bytes_of(total)}, {of} ({parts})."
 
 
-def specmemo_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain as long as the budget allows; greedy match at temperature 0, else token rejection."""
-    temperature, budget = parameters["temperature"], parameters["memory_kilobytes"] * KILO
-    length = length_within_budget(
-        budget, parameters["num_assistant_tokens"], parameters["acceptance"], parameters["margin"]
-    )
-    return simplest(drafted(DRAFT_MODEL, chain(length, temperature)), temperature)
-
-
-@draft_and_verify(
-    specmemo_pair,
+@speculative(
     name="specmemo",
     title="SpecMemo",
-    needs=("target", "draft"),
     parameters=(
         Parameter("memory_kilobytes", "int", 1000, "Memory budget of a round in kilobytes.", low=0),
         Parameter("num_assistant_tokens", "int", 8, "Maximum length of a draft in tokens.", low=1, high=32),
@@ -162,9 +149,8 @@ def specmemo_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("specmemo",),
-    views=TIMED_VIEWS,
 )
-def specmemo(lane: Lane) -> Iterator[None]:
+def specmemo_pair(parameters: dict) -> Pair:
     """Drafts as many tokens as a memory budget allows, and none where drafting would not pay off.
 
     1. Before each round the memory that a draft of n tokens needs is added up: keys and values of the text
@@ -178,5 +164,8 @@ def specmemo(lane: Lane) -> Iterator[None]:
     target's whatever the length. The score "memory" at the token before each draft records the sum and its
     parts.
     """
-    drafter, verifier, _ = specmemo_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature, budget = parameters["temperature"], parameters["memory_kilobytes"] * KILO
+    length = length_within_budget(
+        budget, parameters["num_assistant_tokens"], parameters["acceptance"], parameters["margin"]
+    )
+    return simplest(drafted(DRAFT_MODEL, chain(length, temperature)), temperature)

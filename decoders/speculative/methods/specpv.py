@@ -19,22 +19,14 @@ from decoders.engine.sparse_kv import SELECTORS, Budget, View, view
 from decoders.explain.verdicts import sentence
 from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.asynchronous.overlapped_rounds import BEHIND, drafted_chain
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import distributions, rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.drafters.fixed_trees import open_ends
-from decoders.speculative.interfaces import (
-    TIMED_VIEWS,
-    Draft,
-    Drafter,
-    Verifier,
-    VerifierInput,
-    badge,
-    described,
-)
+from decoders.speculative.interfaces import Draft, Drafter, Pair, Verifier, VerifierInput, badge
 from decoders.strategy import Parameter, Part
 from decoders.trace.costs import TOTAL_VARIATION
 from decoders.trace.number_format import number
@@ -220,11 +212,11 @@ def keep(lane: Lane, draft: Draft, node: int, q: torch.Tensor, probs: torch.Tens
         draft.q[parent] = q
 
 
-def specpv_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def specpv_pair(parameters: dict) -> Pair:
     """A chain from the draft model and the simplest verifier; strict, that is only the inner loop."""
     temperature = parameters["temperature"]
-    drafter, verifier, _ = simplest(draft_chain(parameters), temperature)
-    return twice_checked(drafter, verifier) if parameters["strict"] else drafter, verifier, temperature
+    drafter, verifier = simplest(draft_chain(parameters), temperature)
+    return twice_checked(drafter, verifier) if parameters["strict"] else drafter, verifier
 
 
 def refreshing(parameters: dict) -> Part:
@@ -238,11 +230,10 @@ def refreshing(parameters: dict) -> Part:
     )
 
 
-@strategy(
+@draft_and_verify(
+    specpv_pair,
     name="specpv",
     title="SpecPV",
-    family="speculative",
-    needs=("target", "draft"),
     parameters=(
         Parameter("num_assistant_tokens", "int", 4, "Tokens drafted per round.", low=1, high=32),
         Parameter("block_size", "int", 8, "Positions per block of keys.", low=1, high=128),
@@ -272,9 +263,10 @@ def refreshing(parameters: dict) -> Part:
         *GREEDY,
     ),
     papers=("specpv",),
-    views=TIMED_VIEWS,
-    badge=lambda parameters: badge(*specpv_pair(parameters)) if parameters["strict"] else "relaxed",
-    parts=lambda parameters: [*described(*specpv_pair(parameters)), refreshing(parameters)],
+    badge=lambda parameters: (
+        badge(*specpv_pair(parameters), parameters["temperature"]) if parameters["strict"] else "relaxed"
+    ),
+    further_part=refreshing,
 )
 def specpv(lane: Lane) -> Iterator[None]:
     """Most rounds verify with part of a long text's keys; from time to time a round sees all of them.
@@ -293,7 +285,7 @@ def specpv(lane: Lane) -> Iterator[None]:
     distribution as q, and removes what fails. Then the text has the target's distribution.
     Log-probabilities of the text are those of the round that checked it.
     """
-    drafter, verifier, _ = specpv_pair(lane.parameters)
+    drafter, verifier = specpv_pair(lane.parameters)
     lane.scorers["target"] = target = Partial(lane)
     for _ in rounds(lane, drafter, verifier):
         if not lane.more:

@@ -11,13 +11,7 @@ from decoders.speculative.drafters import draft_length
 from decoders.speculative.drafters.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.drafters.dynamic_trees import best_paths, best_slots, expand_and_rerank, slots_above
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import (
-    FIXED,
-    TIMED_TREE_VIEWS,
-    Drafter,
-    Verifier,
-    drafted,
-)
+from decoders.speculative.interfaces import FIXED, TIMED_TREE_VIEWS, Drafter, Pair, Verifier, drafted
 from decoders.speculative.methods.fuzzy import fuzzy_acceptance
 from decoders.speculative.methods.lantern import Near, neighbour_support, neighbours_of
 from decoders.speculative.methods.lenient import lenient_rejection
@@ -73,7 +67,7 @@ RELAXED = {  # with the values of their papers; the strategies of their own have
 NEIGHBOURS = 50
 
 
-def speculation_pair(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier, float]:
+def speculation_pair(parameters: dict, near: Near | None = None) -> Pair:
     """The chosen shape from the draft model, and the chosen verifier; `near` is needed for decoding."""
     shape, temperature = SHAPES[parameters["shape"]](parameters), parameters["temperature"]
     chosen = parameters["verifier"]
@@ -81,12 +75,12 @@ def speculation_pair(parameters: dict, near: Near | None = None) -> tuple[Drafte
         verifier = RELAXED[chosen](temperature, near)
     else:
         verifier = simplest_verifier(shape.fill, temperature) if chosen == PLAIN else VERIFIERS[chosen]
-    return drafted(at_temperature(parameters), shape), verifier, temperature
+    return drafted(at_temperature(parameters), shape), verifier
 
 
 def fits(parameters: dict) -> str | None:
     """Why the chosen parts do not go together, in a sentence; None if they do."""
-    drafter, verifier, temperature = speculation_pair(parameters)
+    (drafter, verifier), temperature = speculation_pair(parameters), parameters["temperature"]
     if parameters["shape"] != "chain" and parameters["length"] != "fixed":
         return "Only a chain has a length to choose: choose the shape chain, or the length fixed."
     if verifier.relaxed_for:
@@ -127,7 +121,6 @@ def relaxed_problem(parameters: dict, drafter: Drafter, verifier: Verifier) -> s
     speculation_pair,
     name="speculation",
     title="Speculation, part by part",
-    needs=("target", "draft"),
     parameters=(
         Parameter("shape", "choice", "chain", "The shape of the draft.", choices=tuple(SHAPES)),
         Parameter("verifier", "choice", PLAIN, "How it is tested.", choices=(PLAIN, *VERIFIERS, *RELAXED)),
@@ -161,5 +154,5 @@ def speculation(lane: Lane) -> Iterator[None]:
     more than an exact one may, and the lane says how far its tokens deviate from the target's distribution.
     """
     near = neighbours_of(lane, NEIGHBOURS) if lane.parameters["verifier"] == "neighbours" else None
-    drafter, verifier, _ = speculation_pair(lane.parameters, near)
+    drafter, verifier = speculation_pair(lane.parameters, near)
     yield from rounds(lane, drafter, verifier)

@@ -1,28 +1,16 @@
 """Speculative decoding with a draft model: a chain of guesses, verified by the target in one forward."""
 
-from collections.abc import Iterator
-
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
-from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import Pair
 from decoders.strategy import Parameter
 
 
-def speculative_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from the draft model; greedy match at temperature 0, else token rejection."""
-    temperature = parameters["temperature"]
-    return simplest(draft_chain(parameters), temperature)
-
-
-@draft_and_verify(
-    speculative_pair,
+@speculative(
     name="speculative",
     title="Speculative decoding",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "num_assistant_tokens", "int", 3, "Tokens that the draft guesses per round.", low=1, high=64
@@ -30,9 +18,8 @@ def speculative_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("fast-inference-from-transformers-via-speculative-decoding",),
-    views=TIMED_VIEWS,
 )
-def speculative(lane: Lane) -> Iterator[None]:
+def speculative_pair(parameters: dict) -> Pair:
     """A small model guesses several tokens ahead; the target checks them all in one forward.
 
     1. The draft writes num_assistant_tokens guesses, each drawn from its own distribution q.
@@ -44,5 +31,5 @@ def speculative(lane: Lane) -> Iterator[None]:
     The text is distributed exactly as if the target had written it alone. At temperature 0 a guess passes
     if it is the target's most likely token.
     """
-    drafter, verifier, _ = speculative_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature = parameters["temperature"]
+    return simplest(draft_chain(parameters), temperature)

@@ -1,29 +1,17 @@
 """Speculative decoding with a tree: several guesses per position, all verified in one target forward."""
 
-from collections.abc import Iterator
-
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, drafted
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
 from decoders.strategy import Parameter
 
 
-def speculative_tree_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A tree of fixed widths from the draft; greedy match at temperature 0, else recursive rejection."""
-    temperature = parameters["temperature"]
-    return simplest(drafted(DRAFT_MODEL, widths(parameters["widths"], temperature)), temperature)
-
-
-@draft_and_verify(
-    speculative_tree_pair,
+@speculative(
     name="speculative_tree",
     title="Speculative tree",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "widths", "ints", [3, 2, 1, 1], "Children of each drafted node, level by level.", low=1, high=16
@@ -32,7 +20,7 @@ def speculative_tree_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     views=TIMED_TREE_VIEWS,
 )
-def speculative_tree(lane: Lane) -> Iterator[None]:
+def speculative_tree_pair(parameters: dict) -> Pair:
     """A small model guesses a tree of tokens; the target checks the whole tree in one forward.
 
     1. The draft grows a tree: widths[0] guesses for the next token, widths[1] below each of them, and so on.
@@ -45,5 +33,5 @@ def speculative_tree(lane: Lane) -> Iterator[None]:
 
     More guesses pass than in a chain, but the target evaluates more positions in each forward.
     """
-    drafter, verifier, _ = speculative_tree_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature = parameters["temperature"]
+    return simplest(drafted(DRAFT_MODEL, widths(parameters["widths"], temperature)), temperature)

@@ -4,7 +4,7 @@ Spector and Re (2023). The paper draws a table of trigrams from its draft model 
 the table counts stored texts (or the text so far is looked up), and the tree is a spine with leaves.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -13,19 +13,11 @@ import torch
 from decoders.datastore import Prefix, encoded, followers, names
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import Guess, skeleton
-from decoders.speculative.interfaces import (
-    TIMED_TREE_VIEWS,
-    Draft,
-    Drafter,
-    Shape,
-    Verifier,
-    drafted,
-)
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Draft, Pair, Shape, drafted
 from decoders.speculative.methods.prompt_lookup import look_up
 from decoders.strategy import Parameter
 from decoders.trace.number_format import many, were
@@ -119,28 +111,9 @@ def spine(widths: list[int]) -> dict[tuple[int, ...], int]:
     return {(0,) * depth: width for depth, width in enumerate(widths)}
 
 
-def staged_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A spine with leaves from a staged draft model; greedy match at temperature 0, else token rejection."""
-    temperature, widths, stage = parameters["temperature"], parameters["widths"], parameters["stage"]
-    shape = skeleton(spine(widths), temperature)
-    table: list[Ahead] = []
-
-    def ahead(lane: Lane) -> Ahead:
-        if not table:
-            read, store = stage == "table", parameters["store"]
-            table.append(from_table(successors(encoded(store, lane.models["target"]))) if read else from_text)
-        return table[0]
-
-    if stage != "off":
-        shape = staged(shape, len(widths), ahead, parameters["guesses_ahead"], ORIGIN[stage])
-    return simplest(drafted(DRAFT_MODEL, shape), temperature)
-
-
-@draft_and_verify(
-    staged_pair,
+@speculative(
     name="staged",
     title="Staged speculative decoding",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "stage",
@@ -161,7 +134,7 @@ def staged_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("accelerating-llm-inference-with-staged-speculative-decoding",),
     views=TIMED_TREE_VIEWS,
 )
-def staged_decoding(lane: Lane) -> Iterator[None]:
+def staged_pair(parameters: dict) -> Pair:
     """Speeds up drafting, too: n-grams draft for the draft model, which drafts for the target.
 
     1. A table of the most frequent successors of two tokens (or one), or the text so far, guesses up to
@@ -178,5 +151,16 @@ def staged_decoding(lane: Lane) -> Iterator[None]:
     tokens as without the table, from the same distribution, only in fewer forwards; so the text is the
     target's in either case.
     """
-    drafter, verifier, _ = staged_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature, widths, stage = parameters["temperature"], parameters["widths"], parameters["stage"]
+    shape = skeleton(spine(widths), temperature)
+    table: list[Ahead] = []
+
+    def ahead(lane: Lane) -> Ahead:
+        if not table:
+            read, store = stage == "table", parameters["store"]
+            table.append(from_table(successors(encoded(store, lane.models["target"]))) if read else from_text)
+        return table[0]
+
+    if stage != "off":
+        shape = staged(shape, len(widths), ahead, parameters["guesses_ahead"], ORIGIN[stage])
+    return simplest(drafted(DRAFT_MODEL, shape), temperature)

@@ -4,22 +4,11 @@ Luo et al. (2024), Turning Trash into Treasure, section 3. A table holds for eac
 after it, as the target last saw them; a fixed tree is filled by walking the table.
 """
 
-from collections.abc import Iterator
-
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import (
-    FIXED,
-    TREE_VIEWS,
-    Draft,
-    Drafter,
-    Seen,
-    Verification,
-    Verifier,
-)
+from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Pair, Seen, Verification
 from decoders.strategy import Parameter
 
 # A tree as path of ranks -> number of children, "" being the root: "01" is the second choice after the first.
@@ -108,20 +97,13 @@ def recycled(template: dict[str, int], table: Table) -> Drafter:
     return Drafter(
         propose,
         FIXED,
-        source="recycled",
         observe=observe,
         name="recycled tokens",
         says="The target's latest most likely successors of each token fill a fixed tree.",
     )
 
 
-def token_recycling_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """Recycled tokens, from an empty table; greedy match at temperature 0, else node sampling."""
-    return simplest(recycled(TEMPLATES[parameters["template"]], {}), parameters["temperature"])
-
-
-@draft_and_verify(
-    token_recycling_pair,
+@speculative(
     name="token_recycling",
     title="Token Recycling",
     parameters=(
@@ -133,7 +115,7 @@ def token_recycling_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("turning-trash-into-treasure",),
     views=TREE_VIEWS,
 )
-def token_recycling(lane: Lane) -> Iterator[None]:
+def token_recycling_pair(parameters: dict) -> Pair:
     """Drafts from the target's own earlier runners-up, which each forward yields for free.
 
     1. Each forward gives the target's most likely tokens after every token it read, accepted or not. They are
@@ -148,5 +130,4 @@ def token_recycling(lane: Lane) -> Iterator[None]:
     their runs on later prompts shorter than those here. The smaller tree is for small models; the one of 80
     nodes is theirs.
     """
-    drafter, verifier, _ = token_recycling_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    return simplest(recycled(TEMPLATES[parameters["template"]], {}), parameters["temperature"])

@@ -6,20 +6,16 @@ follows the draft wherever that holds.
 """
 
 import math
-from collections.abc import Iterator
 
 import torch
 
-from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.declaration import speculative
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import (
     FIXED,
-    RELAXED_VIEWS,
     SAMPLED,
-    Drafter,
+    Pair,
     TokenTest,
     Verification,
     Verifier,
@@ -91,21 +87,9 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
     )
 
 
-def typical_acceptance_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from the draft model, and the relaxed rule."""
-    temperature = parameters["temperature"]
-    return (
-        draft_chain(parameters),
-        typical(parameters["epsilon"], parameters["delta"], temperature),
-        temperature,
-    )
-
-
-@draft_and_verify(
-    typical_acceptance_pair,
+@speculative(
     name="typical_acceptance",
     title="Typical acceptance",
-    needs=("target", "draft"),
     parameters=(
         Parameter("epsilon", "float", 0.09, "A probability that is always enough.", low=0.0, high=1.0),
         Parameter(
@@ -121,9 +105,8 @@ def typical_acceptance_pair(parameters: dict) -> tuple[Drafter, Verifier, float]
         ),
         *GREEDY,
     ),
-    views=RELAXED_VIEWS,
 )
-def typical_acceptance(lane: Lane) -> Iterator[None]:
+def typical_acceptance_pair(parameters: dict) -> Pair:
     """Accepts a drafted token if the target finds it likely enough; the threshold is lower at high entropy.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
@@ -134,5 +117,8 @@ def typical_acceptance(lane: Lane) -> Iterator[None]:
     target finds the token plausible, so its distribution is not the target's; the lane says how far it
     deviates. With both thresholds at their largest no guess passes, and the target writes alone.
     """
-    drafter, verifier, _ = typical_acceptance_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature = parameters["temperature"]
+    return (
+        draft_chain(parameters),
+        typical(parameters["epsilon"], parameters["delta"], temperature),
+    )

@@ -15,11 +15,11 @@ from decoders.speculative.drafters.other_tokenizer import (
     text_drafter,
     token_drafter,
 )
-from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import Pair
 from decoders.strategy import Parameter
 
 
-def universal_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def universal_pair(parameters: dict) -> Pair:
     """A chain through text or through tokens, and its simplest exact verifier."""
     if parameters["through"] == TEXT:
         drafter = text_drafter(parameters)
@@ -32,7 +32,6 @@ def universal_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     universal_pair,
     name="universal",
     title="Universal drafting",
-    needs=("target", "draft"),
     any_tokenizer=True,
     parameters=(
         Parameter(
@@ -48,7 +47,6 @@ def universal_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         *GREEDY,
     ),
-    views=TIMED_VIEWS,
 )
 def universal(lane: Lane) -> Iterator[None]:
     """Any model can draft, whatever its tokenizer: its guesses are transferred as text or as shared tokens.
@@ -75,6 +73,6 @@ def universal(lane: Lane) -> Iterator[None]:
     Timor et al. (2025), Accelerating LLM Inference with Lossless Speculative Decoding Algorithms for
     Heterogeneous Vocabularies.
     """
-    drafter, verifier, _ = universal_pair(lane.parameters)
+    drafter, verifier = universal_pair(lane.parameters)
     lane.scorers["draft"] = OwnTokens(lane)
     yield from rounds(lane, drafter, verifier)

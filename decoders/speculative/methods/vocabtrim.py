@@ -16,12 +16,12 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.trimmed_vocabulary import calibrated, trim_head, trimmed
-from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier, drafted
+from decoders.speculative.interfaces import TIMED_VIEWS, Pair, drafted
 from decoders.strategy import Parameter
 from decoders.trace.events import GAUGE
 
 
-def vocabtrim_pair(parameters: dict, kept: list[int] | None = None) -> tuple[Drafter, Verifier, float]:
+def vocabtrim_pair(parameters: dict, kept: list[int] | None = None) -> Pair:
     """A chain from the draft model over the tokens `kept` (None: all); the simplest exact verifier."""
     temperature = parameters["temperature"]
     source = DRAFT_MODEL if kept is None else trimmed(draft_logits, kept, DRAFT_MODEL.name)
@@ -38,7 +38,6 @@ def draft_logits(lane: Lane, nodes: list[int]) -> torch.Tensor:
     vocabtrim_pair,
     name="vocabtrim",
     title="VocabTrim",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "num_assistant_tokens", "int", 3, "Tokens that the draft guesses per round.", low=1, high=64
@@ -83,7 +82,7 @@ def vocabtrim(lane: Lane) -> Iterator[None]:
         f"The draft may propose {len(kept):,} of {size:,} tokens; they are {share:.1%} of the tokens of "
         f"“{parameters['store']}”."
     )
-    drafter, verifier, _ = vocabtrim_pair(parameters, kept if len(kept) < size else None)
+    drafter, verifier = vocabtrim_pair(parameters, kept if len(kept) < size else None)
     inside, recorded = set(kept), lane.written
     for _ in rounds(lane, drafter, verifier):
         path = lane.tree.path(lane.tip)

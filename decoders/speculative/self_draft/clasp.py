@@ -4,7 +4,7 @@ Chen et al. (2025), CLaSp. Dynamic programming over layers and numbers of skippe
 candidates a cell keeps is decided by their cosine to the whole model's state after that layer.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -13,19 +13,11 @@ from torch.nn import functional as F
 from decoders.engine.layers import Layers, spans
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.confidence_stopping import confident_chain
-from decoders.speculative.interfaces import (
-    LAYER_VIEWS,
-    Draft,
-    Drafter,
-    Seen,
-    Verification,
-    Verifier,
-)
-from decoders.speculative.self_draft.early_layers import depth_of, reads_layers, self_drafted
+from decoders.speculative.interfaces import LAYER_VIEWS, Draft, Drafter, Pair, Seen, Verification
+from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
 from decoders.strategy import Parameter
 
 
@@ -112,13 +104,7 @@ def planning(parameters: dict) -> Drafter:
     return replace(inner, propose=propose, observe=observe)
 
 
-def clasp_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A confident chain from the planned layers; greedy match at temperature 0, else token rejection."""
-    return simplest(planning(parameters), parameters["temperature"])
-
-
-@draft_and_verify(
-    clasp_pair,
+@speculative(
     name="clasp",
     title="CLaSp",
     parameters=(
@@ -132,9 +118,8 @@ def clasp_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("clasp",),
     views=(*LAYER_VIEWS[:1], "plan", *LAYER_VIEWS[1:]),
-    reads=reads_layers,
 )
-def clasp(lane: Lane) -> Iterator[None]:
+def clasp_pair(parameters: dict) -> Pair:
     """Drafts with some layers skipped; which ones follows from the last accepted token's states.
 
     1. A forward of all layers leaves the state of the last accepted token after each layer, `x_0` to `x_L`.
@@ -147,5 +132,4 @@ def clasp(lane: Lane) -> Iterator[None]:
 
     The first two tokens are written without a draft, since there is no plan yet.
     """
-    drafter, verifier, _ = clasp_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    return simplest(planning(parameters), parameters["temperature"])

@@ -44,7 +44,7 @@ def self_drafted(
             lane.score(last, "draft", layers=layers(lane))
         return draft
 
-    return replace(inner, propose=propose)
+    return replace(inner, propose=propose, reads=(Capability.LAYERS,))
 
 
 class Exit(Protocol):
@@ -99,12 +99,9 @@ def doubly_exited(start: Callable[[Lane], Exit], parameters: dict, name: str, sa
         early.shown = record_sees(lane, early.module, draft, draft.root, early.shown)
         return draft
 
-    return Drafter(propose, FIXED if temperature == 0.0 else SAMPLED, "draft", name=name, says=says)
-
-
-def reads_layers(parameters: dict) -> dict[str, set[Capability]]:
-    """The `reads` of a strategy whose drafts come from some of the target's layers."""
-    return {"target": {Capability.LAYERS}}
+    return Drafter(
+        propose, FIXED if temperature == 0.0 else SAMPLED, name=name, says=says, reads=(Capability.LAYERS,)
+    )
 
 
 def suited(made: Callable[[dict, object], object]) -> Callable[[dict, object], str | None]:

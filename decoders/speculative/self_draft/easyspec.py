@@ -17,7 +17,7 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Source, Verifier, described, drafted
+from decoders.speculative.interfaces import Pair, Source, drafted
 from decoders.strategy import Parameter, Part
 
 ITSELF, DRAFT = "the target", "the draft model"
@@ -38,6 +38,7 @@ def fuzzy(parameters: dict) -> Source:
         scores,
         "grouped layers",
         "A deep model guesses, running the attentions of several of its layers at once.",
+        ("draft",),
     )
 
 
@@ -49,7 +50,7 @@ def grouped(lane: Lane) -> Layers | None:
     return Layers.grouped(lane.parameters["group"], engine.layer_count)
 
 
-def easyspec_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def easyspec_pair(parameters: dict) -> Pair:
     """A chain from the grouped draft, with its own distribution; the simplest exact verifier."""
     temperature = parameters["temperature"]
     shape = widths([1] * parameters["num_assistant_tokens"], temperature)
@@ -77,7 +78,6 @@ def depths(layers: Layers) -> str:
     easyspec_pair,
     name="easyspec",
     title="EasySpec",
-    needs=("target", "draft"),
     parameters=(
         Parameter(
             "drafter",
@@ -99,8 +99,7 @@ def depths(layers: Layers) -> str:
         *GREEDY,
     ),
     papers=("easyspec",),
-    views=TIMED_VIEWS,
-    parts=lambda parameters: [*described(*easyspec_pair(parameters)), calibration(parameters)],
+    further_part=calibration,
 )
 def easyspec(lane: Lane) -> Iterator[None]:
     """Runs the attentions of several draft layers at once: faster drafts, slightly worse tokens.
@@ -116,7 +115,7 @@ def easyspec(lane: Lane) -> Iterator[None]:
     itself or the draft model. On one device nothing is faster; only the acceptance figures are meaningful
     here.
     """
-    drafter, verifier, _ = easyspec_pair(lane.parameters)
+    drafter, verifier = easyspec_pair(lane.parameters)
     if lane.parameters["drafter"] == ITSELF:
         lane.scorers["draft"].close()
         lane.scorers["draft"] = lane.attach(lane.models["target"])

@@ -18,15 +18,7 @@ from decoders.speculative.default_verifier import simplest_verifier
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.sees import record_sees
-from decoders.speculative.interfaces import (
-    FIXED,
-    OWN_HEAD_VIEWS,
-    Draft,
-    Drafter,
-    Seen,
-    Verification,
-    Verifier,
-)
+from decoders.speculative.interfaces import FIXED, OWN_HEAD_VIEWS, Draft, Drafter, Pair, Seen, Verification
 from decoders.speculative.methods.typical_acceptance import typical
 from decoders.speculative.verifiers.whole_fragments import whole_fragments
 from decoders.strategy import Parameter
@@ -84,7 +76,7 @@ def mark_of(parameters: dict, target) -> int | None:
     return ids[0] if len(ids) == 1 else None
 
 
-def fragments_pair(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Verifier, float]:
+def fragments_pair(parameters: dict, mark: int | None = -1) -> Pair:
     """A tree from the heads; greedy match or node sampling, or typical acceptance; cut to whole fragments
     unless the model has no `mark`.
     """
@@ -92,7 +84,6 @@ def fragments_pair(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Ve
     drafter = Drafter(
         heads.propose,
         FIXED,
-        source="heads",
         observe=heads.observe,
         name="heads for later tokens",
         says="Each head guesses one position further ahead, all from the target's newest state.",
@@ -100,10 +91,10 @@ def fragments_pair(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Ve
     verifier = simplest_verifier(FIXED, temperature)
     if parameters["acceptance"] == TYPICAL:
         verifier = typical(parameters["epsilon"], parameters["delta"], temperature)
-    verifier = replace(verifier, reads_states=True)
+    verifier = replace(verifier, reads=(Capability.HIDDEN_STATES,))
     if parameters["whole"] and mark is not None:
         verifier = whole_fragments(verifier, mark, temperature == 0.0)
-    return drafter, verifier, temperature
+    return drafter, verifier
 
 
 @draft_and_verify(
@@ -136,7 +127,6 @@ def fragments_pair(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Ve
     ),
     papers=("speculative-decoding-for-verilog",),
     views=("fragments", *OWN_HEAD_VIEWS),
-    reads=lambda parameters: {"target": {Capability.HIDDEN_STATES}},
 )
 def fragments(lane: Lane) -> Iterator[None]:
     """Heads guess several tokens ahead, and each round ends where a syntactic fragment of the code ends.
@@ -169,5 +159,5 @@ def fragments(lane: Lane) -> Iterator[None]:
         lane.note(MISSING.format(target.name))
     elif mark is None and lane.parameters["whole"]:
         lane.note(PLAIN.format(target.name, lane.parameters["mark"]))
-    drafter, verifier, _ = fragments_pair(lane.parameters, mark)
+    drafter, verifier = fragments_pair(lane.parameters, mark)
     yield from rounds(lane, drafter, verifier)

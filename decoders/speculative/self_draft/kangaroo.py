@@ -14,10 +14,10 @@ from decoders.lane import Lane
 from decoders.refusal import Refusal
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
+from decoders.speculative.default_verifier import VERIFIER, chosen, fits
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import EXIT_VIEWS, Drafter, Verifier
-from decoders.speculative.self_draft.early_layers import doubly_exited, reads_layers, suited
+from decoders.speculative.interfaces import EXIT_VIEWS, Drafter, Pair
+from decoders.speculative.self_draft.early_layers import doubly_exited, suited
 from decoders.speculative.self_draft.layerskip import exit_of
 from decoders.strategy import Parameter
 from decoders.trace.events import Forward
@@ -106,7 +106,7 @@ def adapter_of(parameters: dict, target) -> Kangaroo:
     return plain.to(shared.embed.device, shared.embed.dtype).eval().requires_grad_(False)
 
 
-def kangaroo_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def kangaroo_pair(parameters: dict) -> Pair:
     """A chain from the adapter; greedy match at temperature 0, else the chosen verifier."""
     return chosen(chain(parameters), parameters)
 
@@ -139,8 +139,7 @@ def kangaroo_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("kangaroo",),
     views=EXIT_VIEWS,
-    together=chosen_fits(kangaroo_pair),
-    reads=reads_layers,
+    fits=fits,
     suits=suited(adapter_of),
 )
 def kangaroo(lane: Lane) -> Iterator[None]:
@@ -158,7 +157,7 @@ def kangaroo(lane: Lane) -> Iterator[None]:
     the prompt through the first layers. Where no adapter was trained for the target, the plain exit drafts,
     and the lane says so.
     """
-    drafter, verifier, _ = kangaroo_pair(lane.parameters)
+    drafter, verifier = kangaroo_pair(lane.parameters)
     if lane.parameters["adapter"] == EITHER and "kangaroo" not in lane.models["target"].heads:
         lane.note(PLAIN.format(lane.models["target"].name))
     yield from rounds(lane, drafter, verifier)

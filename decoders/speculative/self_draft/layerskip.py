@@ -4,18 +4,15 @@ Elhoushi et al. (2024), LayerSkip, section 3.3. The exit uses the target's own l
 that was trained with early exits drafts best.
 """
 
-from collections.abc import Iterator
-
 from decoders.engine.layers import Layers
 from decoders.lane import Lane
 from decoders.models import catalog
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
-from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.declaration import speculative
+from decoders.speculative.default_verifier import VERIFIER, chosen, fits
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import LAYER_VIEWS, Drafter, Verifier
-from decoders.speculative.self_draft.early_layers import depth_of, reads_layers, self_drafted
+from decoders.speculative.interfaces import LAYER_VIEWS, Pair
+from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
 from decoders.strategy import Parameter
 
 
@@ -41,16 +38,7 @@ def suits(parameters: dict, target) -> str | None:
     return f"The model has {layers} layers, so exit_layer must be at most {layers}, not {asked}."
 
 
-def layerskip_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from the first layers; greedy match at temperature 0, else the chosen verifier."""
-    temperature = parameters["temperature"]
-    shape = widths([1] * parameters["num_assistant_tokens"], temperature)
-    says = "The target's first layers guess, through its own head, one pass per token."
-    return chosen(self_drafted(first_layers, shape, "an early exit", says, go_on=True), parameters)
-
-
-@draft_and_verify(
-    layerskip_pair,
+@speculative(
     name="layerskip",
     title="LayerSkip",
     parameters=(
@@ -69,11 +57,10 @@ def layerskip_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("layerskip",),
     views=LAYER_VIEWS,
-    together=chosen_fits(layerskip_pair),
-    reads=reads_layers,
+    fits=fits,
     suits=suits,
 )
-def layerskip(lane: Lane) -> Iterator[None]:
+def layerskip_pair(parameters: dict) -> Pair:
     """The target's first layers draft, its other layers verify: self-speculation through an early exit.
 
     1. The newest token runs through the first exit_layer layers; the last norm and the head turn the result
@@ -87,5 +74,7 @@ def layerskip(lane: Lane) -> Iterator[None]:
     There is no second model and no second cache. A pass through some of the layers counts as that fraction
     of a target forward, so tokens per target forward show the gain.
     """
-    drafter, verifier, _ = layerskip_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    temperature = parameters["temperature"]
+    shape = widths([1] * parameters["num_assistant_tokens"], temperature)
+    says = "The target's first layers guess, through its own head, one pass per token."
+    return chosen(self_drafted(first_layers, shape, "an early exit", says, go_on=True), parameters)

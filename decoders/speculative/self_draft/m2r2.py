@@ -15,10 +15,10 @@ from decoders.lane import Lane
 from decoders.refusal import Refusal
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
+from decoders.speculative.default_verifier import VERIFIER, chosen, fits
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import EXIT_VIEWS, Drafter, Verifier
-from decoders.speculative.self_draft.early_layers import doubly_exited, reads_layers, suited
+from decoders.speculative.interfaces import EXIT_VIEWS, Pair
+from decoders.speculative.self_draft.early_layers import doubly_exited, suited
 from decoders.speculative.self_draft.kangaroo import EITHER, NONE, SHIPPED
 from decoders.speculative.self_draft.layerskip import exit_of
 from decoders.strategy import Parameter
@@ -71,7 +71,7 @@ def adapters_of(parameters: dict, target) -> M2R2:
     return silent.to(shared.embed.device, shared.embed.dtype).eval().requires_grad_(False)
 
 
-def m2r2_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def m2r2_pair(parameters: dict) -> Pair:
     """A chain from the fast stream; greedy match at temperature 0, else the chosen verifier."""
 
     def started(lane: Lane) -> Doubled:
@@ -114,8 +114,7 @@ def m2r2_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("m2r2",),
     views=EXIT_VIEWS,
-    together=chosen_fits(m2r2_pair),
-    reads=reads_layers,
+    fits=fits,
     suits=suited(adapters_of),
 )
 def m2r2(lane: Lane) -> Iterator[None]:
@@ -135,7 +134,7 @@ def m2r2(lane: Lane) -> Iterator[None]:
     layers. Where the project has no adapters for the target, the fast stream is the usual one, and the lane
     says so. Reconstructed: no code was published.
     """
-    drafter, verifier, _ = m2r2_pair(lane.parameters)
+    drafter, verifier = m2r2_pair(lane.parameters)
     if lane.parameters["adapters"] == EITHER and lane.models["target"].m2r2 is None:
         lane.note(PLAIN.format(lane.models["target"].name))
     yield from rounds(lane, drafter, verifier)

@@ -4,25 +4,16 @@ ones it can skip.
 Xia et al. (2024), SWIFT. The search is in layer_skip_search.py.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from decoders.engine.layers import Layers
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
-from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.declaration import speculative
+from decoders.speculative.default_verifier import VERIFIER, chosen, fits
 from decoders.speculative.drafters.confidence_stopping import confident_chain
-from decoders.speculative.interfaces import (
-    LAYER_VIEWS,
-    Draft,
-    Drafter,
-    Seen,
-    Verification,
-    Verifier,
-)
-from decoders.speculative.self_draft.early_layers import depth_of, reads_layers, self_drafted
+from decoders.speculative.interfaces import LAYER_VIEWS, Draft, Drafter, Pair, Seen, Verification
+from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
 from decoders.speculative.self_draft.layer_skip_search import Search, layers_of
 from decoders.strategy import Parameter
 
@@ -79,15 +70,7 @@ def searching(parameters: dict) -> Drafter:
     return replace(self_drafted(layers, shape, "a thinner target", says), observe=observe)
 
 
-def swift_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A confident chain from the target without the skipped blocks; greedy match at temperature 0, else the
-    chosen verifier.
-    """
-    return chosen(searching(parameters), parameters)
-
-
-@draft_and_verify(
-    swift_pair,
+@speculative(
     name="swift",
     title="SWIFT",
     parameters=(
@@ -103,10 +86,9 @@ def swift_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("swift",),
     views=LAYER_VIEWS,
-    together=chosen_fits(swift_pair),
-    reads=reads_layers,
+    fits=fits,
 )
-def swift(lane: Lane) -> Iterator[None]:
+def swift_pair(parameters: dict) -> Pair:
     """The target drafts with some of its blocks skipped, and learns on the fly which ones it can spare.
 
     1. A block is the attention or the MLP of a layer; the first and the last layer always run whole. At first
@@ -123,5 +105,4 @@ def swift(lane: Lane) -> Iterator[None]:
     sets without improvement, or after 1,000 sets. It starts again with each text, whereas the authors
     continue it from one text to the next. Its passes are counted as target forwards too.
     """
-    drafter, verifier, _ = swift_pair(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    return chosen(searching(parameters), parameters)

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from decoders.engine.layers import Layers
 from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY, PROCESSORS
-from decoders.speculative import interfaces as speculation
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import Drafter, Verifier
-from decoders.speculative.self_draft.early_layers import depth_of, reads_layers, self_drafted
+from decoders.speculative.interfaces import Pair, badge, described
+from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
 from decoders.strategy import Parameter, Part
 
 WHOLE = "whole"  # the scorer that runs all layers, only to show what they predict
@@ -40,7 +39,7 @@ def layers_of(lane: Lane) -> Layers:
     return Layers.only(kept(total, lane.parameters["speedup"]), total)
 
 
-def unified_layer_skipping_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def unified_layer_skipping_pair(parameters: dict) -> Pair:
     """Where drafts are checked: a chain from the kept layers, greedy match or token rejection."""
     temperature = parameters["temperature"]
     says = "Evenly spaced layers of the target guess, one pass per token."
@@ -48,27 +47,27 @@ def unified_layer_skipping_pair(parameters: dict) -> tuple[Drafter, Verifier, fl
     return simplest(self_drafted(layers_of, shape, "evenly spaced layers", says), temperature)
 
 
-def badge(parameters: dict) -> str:
+def promise(parameters: dict) -> str:
     """What the text promises: nothing where layers are skipped and no verification follows."""
     if parameters["checked"]:
-        return speculation.badge(*unified_layer_skipping_pair(parameters))
+        return badge(*unified_layer_skipping_pair(parameters), parameters["temperature"])
     if parameters["speedup"] > 1.0:
         return "relaxed"
     return "lossless: equal to greedy" if parameters["temperature"] == 0.0 else "exact in distribution"
 
 
-def described(parameters: dict) -> list[Part]:
+def layers_and_checks(parameters: dict) -> list[Part]:
     """Its parts, for its card."""
     if parameters["checked"]:
-        return speculation.described(*unified_layer_skipping_pair(parameters))
+        return described(*unified_layer_skipping_pair(parameters))
     says = "Keeps the first layer, the last, and evenly spaced ones between, as many as the speed-up allows."
     return [Part("layers", "evenly spaced layers", says), PROCESSORS]
 
 
-@strategy(
+@draft_and_verify(
+    unified_layer_skipping_pair,
     name="unified_layer_skipping",
     title="Unified Layer Skipping",
-    family="speculative",
     parameters=(
         Parameter("speedup", "float", 2.0, "One in this many layers is kept.", low=1.0, high=100.0),
         Parameter("checked", "bool", False, "All layers verify what the kept ones draft: exact."),
@@ -77,9 +76,8 @@ def described(parameters: dict) -> list[Part]:
     ),
     papers=("accelerating-inference-in-large-language-models-with",),
     views=("layers", "entropy", "one_round", "draft_rounds", "dependencies", "text"),
-    badge=badge,
-    parts=described,
-    reads=reads_layers,
+    badge=promise,
+    parts=layers_and_checks,
 )
 def unified_layer_skipping(lane: Lane) -> Iterator[None]:
     """Runs only evenly spaced layers for every new token: faster, but no longer the model's own text.
@@ -96,7 +94,7 @@ def unified_layer_skipping(lane: Lane) -> Iterator[None]:
     target's.
     """
     if lane.parameters["checked"]:
-        drafter, verifier, _ = unified_layer_skipping_pair(lane.parameters)
+        drafter, verifier = unified_layer_skipping_pair(lane.parameters)
         yield from rounds(lane, drafter, verifier)
         return
     greedy, part, prompt = lane.parameters["temperature"] == 0.0, layers_of(lane), lane.tip

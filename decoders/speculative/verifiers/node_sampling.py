@@ -8,13 +8,7 @@ mass on the children.
 import torch
 
 from decoders.explain import verifiers
-from decoders.speculative.interfaces import (
-    FIXED,
-    SAMPLED,
-    WITH_REPLACEMENT,
-    WITHOUT_REPLACEMENT,
-    TokenTest,
-)
+from decoders.speculative.interfaces import FIXED, SAMPLED, WITH_REPLACEMENT, WITHOUT_REPLACEMENT, TokenTest
 from decoders.speculative.verifiers.walk import Place, Rule, by_rule
 from decoders.trace.reasons import Code, Reason
 

@@ -6,13 +6,7 @@ import torch
 
 from decoders.explain import verifiers
 from decoders.logits.distributions import residual
-from decoders.speculative.interfaces import (
-    SAMPLED,
-    WITH_REPLACEMENT,
-    Verification,
-    Verifier,
-    VerifierInput,
-)
+from decoders.speculative.interfaces import SAMPLED, WITH_REPLACEMENT, Verification, Verifier, VerifierInput
 from decoders.speculative.verifiers.recursive_rejection import ratio_test
 from decoders.speculative.verifiers.walk import Place
 from decoders.trace.reasons import Code, Reason

@@ -42,7 +42,7 @@ def test_rows_have_their_size_after_the_warm_up(n, width):
     model = TableModel(successor, 5)
     lane = lane_of(model, [0, 3, 1], 40)
     window = Window(n, width, Pool(3), False)
-    turns = rounds(lane, Drafter(window.propose, FIXED, "pool", observe=window.observe), GREEDY_MATCH)
+    turns = rounds(lane, Drafter(window.propose, FIXED, observe=window.observe), GREEDY_MATCH)
     for count in range(1, n + 5):
         next(turns)
         if count >= n - 2:
@@ -125,7 +125,7 @@ def test_drawn_text_has_the_target_s_law(shape, eos, prompt_ngrams):
 
 def test_runs_that_begin_alike_share_their_beginning():
     lane = lane_of(TableModel(successor, 5), [0], 20, ngram_size=3)
-    drafter, _, _ = lookahead_pair(lane.parameters)
+    drafter, _ = lookahead_pair(lane.parameters)
     window = drafter.propose.__self__
     for rest in [(1, 2), (1, 3), (4, 4)]:
         window.pool.add(0, rest)

@@ -158,7 +158,7 @@ def test_without_a_store_rasd_is_the_draft_model_s_tree():
 
 
 def test_without_a_draft_model_rasd_is_rest(letters):
-    nothing = Drafter(lambda lane: Draft(lane.tip), FIXED, "draft")
+    nothing = Drafter(lambda lane: Draft(lane.tip), FIXED)
     assert outcomes(with_retrieved_continuations(nothing, look, 3)) == outcomes(retrieved(look))
 
 

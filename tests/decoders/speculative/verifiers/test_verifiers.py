@@ -230,7 +230,7 @@ def dropping(p, q, least: float):
 def test_dropping_a_token_after_a_look_at_it_bends_the_law_and_the_badge_says_so():
     assert distance(law_of(dropping(P, Q, 0.2)), {(0,): 0.33, (1,): 0.44, (2,): 0.23}) < 1e-12
     assert distance(law_of(dropping((0.9, 0.1), (0.9, 0.1), 0.5)), {(0,): 0.99, (1,): 0.01}) < 1e-12
-    looks = Drafter(lambda lane: Draft(0), SAMPLED, "draft", sees_token=True)
+    looks = Drafter(lambda lane: Draft(0), SAMPLED, sees_token=True)
     assert badge(looks, RECURSIVE_REJECTION, 1.0) == "relaxed"
     assert badge(looks, NODE_SAMPLING, 1.0) == "exact in distribution"
 
@@ -251,7 +251,7 @@ def test_dropping_a_token_after_a_look_at_it_bends_the_law_and_the_badge_says_so
     ],
 )
 def test_the_badge_follows_from_the_parts(fill, verifier, temperature, wanted):
-    assert badge(Drafter(lambda lane: Draft(0), fill, "draft"), verifier, temperature) == wanted
+    assert badge(Drafter(lambda lane: Draft(0), fill), verifier, temperature) == wanted
 
 
 # ---- the walk ------------------------------------------------------------------------------------
