@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from decoders import packages
-from decoders.parameters import Parameter
+from decoders.parameters import Parameter, choice, integer, real, switch
 
 GROUP = "Memory"
 NONE = "none"
@@ -35,13 +35,13 @@ class Memory:
 
 def number(name: str, default: float, help: str, low: float, high: float | None = None) -> Parameter:
     """An int or float parameter in the fold Memory, after the type of its default."""
-    kind = "int" if isinstance(default, int) else "float"
-    return Parameter(f"memory_{name}", kind, default, help, low=low, high=high, group=GROUP)
+    make = integer if isinstance(default, int) else real
+    return make(f"memory_{name}", default, help, low=low, high=high, group=GROUP)
 
 
-def choice(name: str, choices: tuple[str, ...], help: str) -> Parameter:
+def one_of(name: str, choices: tuple[str, ...], help: str) -> Parameter:
     """A choice in the fold Memory; the first is the default."""
-    return Parameter(f"memory_{name}", "choice", choices[0], help, choices=choices, group=GROUP)
+    return choice(f"memory_{name}", choices[0], help, choices, GROUP)
 
 
 SINK = number("sink", 4, "Number of first tokens that are never compressed.", low=0, high=1024)
@@ -56,7 +56,7 @@ MEMORIES = (
             number(
                 "global", 10, "Number of first tokens that are seen from everywhere (G).", low=0, high=1024
             ),
-            choice(
+            one_of(
                 "cap",
                 ("L - 1", "L"),
                 "The distance at which the first tokens are seen; training covers distances up to L − 1.",
@@ -103,7 +103,7 @@ MEMORIES = (
         ("subgen",),
         "Clusters keys: one key with its count stands for many.",
         (
-            choice(
+            one_of(
                 "form",
                 ("practical", "streaming"),
                 "The newest tokens exactly and cluster centres, or the paper's samples of values and keys.",
@@ -140,7 +140,7 @@ MEMORIES = (
             number(
                 "align", 4, "The number of channels that a head keeps is a multiple of this.", low=1, high=128
             ),
-            choice(
+            one_of(
                 "mask",
                 ("learned", "learned, times alpha", "magnitude", "random"),
                 "Learned for the model (llama-tiny), with kept channels unchanged or times alpha as in "
@@ -155,7 +155,7 @@ MEMORIES = (
         "Several KV heads share one, in the subspace that captures most of their keys and values.",
         (
             number("heads", 0, "Number of KV heads that are kept; 0: half of them.", low=0, high=256),
-            choice("route", ("post", "pre"), "Whether keys are projected after rotation or before it."),
+            one_of("route", ("post", "pre"), "Whether keys are projected after rotation or before it."),
         ),
     ),
     Memory(
@@ -201,19 +201,17 @@ MEMORIES = (
         ),
     ),
 )
-KIND = Parameter(
+KIND = choice(
     "memory",
-    "choice",
     NONE,
     "What is kept of the keys and values of the committed text; drafts stay exact.",
-    choices=(NONE, *(one.name for one in MEMORIES)),
-    group=GROUP,
+    (NONE, *(one.name for one in MEMORIES)),
+    GROUP,
 )
 COMMON = (
-    choice("of", ROLES, "Whose keys and values: the target's, or those of the draft model."),
-    Parameter(
+    one_of("of", ROLES, "Whose keys and values: the target's, or those of the draft model."),
+    switch(
         "memory_drift",
-        "bool",
         True,
         "Measure at every token how far the distribution is from that with the full cache: one more "
         "forward, counted separately.",

@@ -1,6 +1,6 @@
 """A declared parameter: its kind, its range, and how a value is read. Knows no strategy and no lane."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,67 @@ class Parameter:
         if self.low is not None and self.high is not None:
             return f"{noun} from {self.low:g} to {self.high:g}"
         return noun + (f" of at least {self.low:g}" if self.low is not None else "")
+
+
+def integer(
+    name: str,
+    default: int,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    group: str = "",
+) -> Parameter:
+    """A whole number."""
+    return Parameter(name, "int", default, help, low, high, group=group)
+
+
+def real(
+    name: str,
+    default: float,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    group: str = "",
+) -> Parameter:
+    """A number."""
+    return Parameter(name, "float", default, help, low, high, group=group)
+
+
+def integers(
+    name: str, default: list[int], help: str, *, low: float | None = None, high: float | None = None
+) -> Parameter:
+    """Whole numbers, separated by commas on a command line."""
+    return Parameter(name, "ints", default, help, low, high)
+
+
+def reals(
+    name: str,
+    default: list[float],
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    group: str = "",
+) -> Parameter:
+    """Numbers, separated by commas on a command line."""
+    return Parameter(name, "floats", default, help, low, high, group=group)
+
+
+def switch(name: str, default: bool, help: str, group: str = "") -> Parameter:
+    """On or off."""
+    return Parameter(name, "bool", default, help, group=group)
+
+
+def choice(name: str, default: str, help: str, choices: Iterable[str], group: str = "") -> Parameter:
+    """One of `choices`."""
+    return Parameter(name, "choice", default, help, choices=tuple(choices), group=group)
+
+
+def free_text(name: str, default: str, help: str, group: str = "") -> Parameter:
+    """A text."""
+    return Parameter(name, "text", default, help, group=group)
 
 
 def shortened(value: Any) -> str:

@@ -12,11 +12,11 @@ import torch
 
 from decoders.engine.tree import Tree
 from decoders.lane import Lane
-from decoders.strategy import Parameter, Part
+from decoders.parameters import switch
+from decoders.strategy import Part
 
-DEPENDENCIES = Parameter(
+DEPENDENCIES = switch(
     "dependencies",
-    "bool",
     True,
     "Find out what each position waited for, by extra lens forwards that put earlier tokens back.",
 )

@@ -6,7 +6,7 @@ constraints of them.
 
 from decoders.constraints import matchers
 from decoders.constraints.matchers import WHITE_SPACE
-from decoders.strategy import Parameter
+from decoders.parameters import choice, free_text, integer, switch
 
 NAMES = matchers.NAMES | {
     "labels": "list of labels",
@@ -20,17 +20,15 @@ ENGINES = ("llguidance", "xgrammar")
 GROUP = "Constraint"
 MEASURE, TEXTS = "constraint_bias", "constraint_bias_texts"
 BIAS = (  # see bias.py
-    Parameter(
+    switch(
         MEASURE,
-        "bool",
         False,
         "Measure at every token how far the mask distorts the model's distribution, for the view Bias; its "
         "forwards are lens forwards, counted separately.",
         group=GROUP,
     ),
-    Parameter(
+    integer(
         TEXTS,
-        "int",
         16,
         "For the view Bias: masked texts drawn after each likely token, where the allowed texts are too "
         "many to list.",
@@ -40,47 +38,42 @@ BIAS = (  # see bias.py
     ),
 )
 CONSTRAINT = (
-    Parameter(
+    choice(
         "constraint",
-        "choice",
         NONE,
         "What the text must be: JSON that fits a schema, a match of a regular expression, a sentence of a "
         "grammar, one of several choices, labels from a list, free of some words, not finished before it "
         "has some words, or Python that uses only members that exist.",
-        choices=KINDS,
+        KINDS,
         group=GROUP,
     ),
-    Parameter(
+    free_text(
         "constraint_text",
-        "text",
         "",
         "The schema, expression, grammar, choices, labels, words or declarations. A word is found in any "
         "case, between characters that are no letter, number, underscore or accent of any script: dog "
         "stands in “Dog” and dog's, not in dogs or dogé.",
         group=GROUP,
     ),
-    Parameter(
+    choice(
         "constraint_white_space",
-        "choice",
         "compact",
         "White space between the parts of JSON: none, a space after each comma and colon, or any.",
-        choices=WHITE_SPACE,
+        WHITE_SPACE,
         group=GROUP,
     ),
-    Parameter(
+    choice(
         "constraint_engine",
-        "choice",
         "llguidance",
         "Which library checks schemas, expressions and grammars.",
-        choices=ENGINES,
+        ENGINES,
         group=GROUP,
     ),
     *BIAS,
 )
 
-FAST_FORWARD = Parameter(
+FAST_FORWARD = switch(
     "constraint_fast_forward",
-    "bool",
     False,
     "Where the constraint leaves only one token, write it without a forward of its own; one forward reads "
     "all such tokens.",

@@ -10,12 +10,11 @@ import torch
 
 from decoders.diffusion.canvas import Canvas, Guess
 from decoders.lane import Lane
+from decoders.parameters import switch
 from decoders.recorder import MIN_LOGPROB
-from decoders.strategy import Parameter
 
-CONFLICTS = Parameter(
+CONFLICTS = switch(
     "conflicts",
-    "bool",
     False,
     "Measure how far the tokens that a forward fills fit together: the model reads each of them alone, and "
     "one after the other (counted separately).",

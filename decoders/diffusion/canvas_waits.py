@@ -6,11 +6,10 @@ token, or is not sure enough, it waited. Nothing is recorded that this test did 
 
 from decoders.diffusion.canvas import Canvas, Guess
 from decoders.lane import Lane
-from decoders.strategy import Parameter
+from decoders.parameters import switch
 
-WAITS = Parameter(
+WAITS = switch(
     "dependencies",
-    "bool",
     False,
     "Find what each position waited for: positions filled one forward earlier are masked again, and the "
     "model runs once more (counted separately).",

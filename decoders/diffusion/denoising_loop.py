@@ -16,45 +16,43 @@ from decoders.diffusion.canvas_waits import record_waits
 from decoders.diffusion.fixed_words import placed
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.parameters import choice, free_text, integer, real, switch
 from decoders.refusal import Refusal
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 Choice = Callable[[Guess, int], dict[int, str]]  # (guess, forwards of this block so far) -> index -> state
 
-BLOCK = Parameter(
+BLOCK = integer(
     "block_length",
-    "int",
     32,
     "Length of the blocks, which are filled one after the other; 0: the whole canvas is one block.",
-    0,
-    512,
+    low=0,
+    high=512,
 )
-SUFFIX = Parameter("suffix", "text", "", "Text after the canvas: the output is written in between.")
-CACHE = Parameter(
+TAU = real("tau", 0.9, "Masks with at least this probability are filled.", low=0.0, high=1.0)
+SUFFIX = free_text("suffix", "", "Text after the canvas: the output is written in between.")
+CACHE = choice(
     "cache",
-    "choice",
     "none",
     "Keys and values that a block's later forwards reuse from its first: those of everything before the "
     "block, "
     "or of everything outside it.",
-    choices=("none", "prefix", "dual"),
+    ("none", "prefix", "dual"),
 )
-DRIFT = Parameter(
+DRIFT = switch(
     "measure_drift",
-    "bool",
     False,
     "Run each forward without the cache too (counted separately), and record where the most likely "
     "tokens differ.",
 )
-CFG = Parameter(
+CFG = real(
     "cfg_scale",
-    "float",
     0.0,
     "Classifier-free guidance: how far the logits move from those without the prompt; 0 is none.",
-    0.0,
-    100.0,
+    low=0.0,
+    high=100.0,
 )
-NO_EOS = Parameter("logits_eos_inf", "bool", False, "Never write a token that ends the text.")
+NO_EOS = switch("logits_eos_inf", False, "Never write a token that ends the text.")
 DRIFT_SCORE = "drift"  # name of the scores: the share of masks where the cache changed the most likely token
 
 
@@ -88,11 +86,11 @@ def filling(lane: Lane, choose: Callable[[int], Choice]) -> Iterator[None]:
         return
     given = [p for p, token in enumerate(canvas.tokens) if token != canvas.mask]
     for low, high in blocks(canvas, lane.parameters.get("block_length", 0)):
-        choice, forwards, before = choose(len(canvas.masks(low, high))), 0, []
+        policy, forwards, before = choose(len(canvas.masks(low, high))), 0, []
         while canvas.masks(low, high):
             logits = allowed(lane, forward(lane, canvas, low, high, forwards, given))
             guessed = guess(lane, canvas, logits, low, high, lane.parameters.get("temperature", 0.0))
-            chosen = choice(guessed, forwards)
+            chosen = policy(guessed, forwards)
             if lane.parameters.get("dependencies"):
                 record_waits(lane, canvas, guessed, list(chosen), before, min_probability(lane.parameters))
                 before = [guessed.positions[i] for i in chosen]

@@ -7,12 +7,11 @@ import json
 import re
 from typing import Any
 
+from decoders.parameters import free_text
 from decoders.refusal import Refusal
-from decoders.strategy import Parameter
 
-FIXED_WORDS = Parameter(
+FIXED_WORDS = free_text(
     "fixed_words",
-    "text",
     "",
     "Words that are on the canvas from the start, as position: word, separated by semicolons, such as 5: "
     "cat; "

@@ -7,7 +7,7 @@ from typing import Any
 from decoders.lenses.frame import LensFrame
 from decoders.lenses.logit import COLOUR
 from decoders.lenses.registry import lens
-from decoders.strategy import Parameter
+from decoders.parameters import integer
 
 
 @lens(
@@ -15,9 +15,7 @@ from decoders.strategy import Parameter
     title="DecoderLens",
     papers=("decoderlens",),
     reads="seq2seq",
-    parameters=(
-        Parameter("max_new_tokens", "int", 64, "The longest sentence of the last layer.", low=1, high=256),
-    ),
+    parameters=(integer("max_new_tokens", 64, "The longest sentence of the last layer.", low=1, high=256),),
     shows=(COLOUR,),
     figures=("sentences", "grid"),
 )

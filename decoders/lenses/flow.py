@@ -7,7 +7,7 @@ from typing import Any
 from decoders.engine.capabilities import Capability
 from decoders.lenses.frame import LensFrame
 from decoders.lenses.registry import lens
-from decoders.strategy import Parameter
+from decoders.parameters import integer, real, switch
 
 TAU = 0.04  # the paper's threshold
 
@@ -17,13 +17,11 @@ TAU = 0.04  # the paper's threshold
     title="Information flow routes",
     papers=("information-flow-routes",),
     needs=(Capability.HIDDEN_STATES, Capability.ATTENTION),
-    parameters=(
-        Parameter("positions", "int", 16, "How many positions are shown: the last ones.", low=2, high=256),
-    ),
+    parameters=(integer("positions", 16, "How many positions are shown: the last ones.", low=2, high=256),),
     shows=(
-        Parameter("tau", "float", TAU, "Parts of at most this weight are dropped.", low=0.0, high=0.3),
-        Parameter("renormalise", "bool", True, "What is left sums to 1; else tau cuts whole edges."),
-        Parameter("layer", "int", 1, "The layer whose heads are shown.", low=1, high=200),
+        real("tau", TAU, "Parts of at most this weight are dropped.", low=0.0, high=0.3),
+        switch("renormalise", True, "What is left sums to 1; else tau cuts whole edges."),
+        integer("layer", 1, "The layer whose heads are shown.", low=1, high=200),
     ),
     limit=256,
     figures=("flow_routes", "head_split", "token_flow"),

@@ -7,8 +7,8 @@ from typing import Any
 from decoders.engine.capabilities import Capability
 from decoders.lenses.frame import LensFrame
 from decoders.lenses.registry import lens
+from decoders.parameters import choice, integer, real
 from decoders.refusal import Refusal
-from decoders.strategy import Parameter
 
 LONGEST = 96  # tokens: a text of T tokens reads copies of T (T + 1) / 2 each
 OTHERS, NOISE, MASKED = "other tokens", "noise", "other tokens, text half masked"
@@ -21,24 +21,21 @@ OTHERS, NOISE, MASKED = "other tokens", "noise", "other tokens, text half masked
     needs=(Capability.FULL_DISTRIBUTION,),
     limit=LONGEST,
     parameters=(
-        Parameter(
+        choice(
             "tracer",
-            "choice",
             OTHERS,
             "What a token is changed into: other tokens, its embedding with noise, or other tokens in a text "
             "half of which a masked-diffusion model has to fill.",
-            choices=(OTHERS, NOISE, MASKED),
+            (OTHERS, NOISE, MASKED),
         ),
-        Parameter("copies", "int", 4, "How many changed copies are averaged.", low=1, high=8),
-        Parameter("sigma", "float", 0.5, "Noise, as a share of the embedding's norm.", low=0.05, high=2.0),
-        Parameter("guard", "int", 0, "Places after a token that no peak is sought at.", low=0, high=16),
-        Parameter("seed", "int", 0, "Of the tokens that are put in.", low=0, high=9999),
+        integer("copies", 4, "How many changed copies are averaged.", low=1, high=8),
+        real("sigma", 0.5, "Noise, as a share of the embedding's norm.", low=0.05, high=2.0),
+        integer("guard", 0, "Places after a token that no peak is sought at.", low=0, high=16),
+        integer("seed", 0, "Of the tokens that are put in.", low=0, high=9999),
     ),
     shows=(
-        Parameter("edges", "int", 24, "How many edges are drawn: the strongest.", low=0, high=200),
-        Parameter(
-            "place", "int", 0, "The token whose edges alone are drawn, from 1 on; 0: all.", low=0, high=96
-        ),
+        integer("edges", 24, "How many edges are drawn: the strongest.", low=0, high=200),
+        integer("place", 0, "The token whose edges alone are drawn, from 1 on; 0: all.", low=0, high=96),
     ),
     figures=("kl_map", "kl_edges"),
 )

@@ -4,13 +4,13 @@ from typing import Any
 
 from decoders.lenses.frame import LensFrame
 from decoders.lenses.registry import lens
-from decoders.strategy import Parameter
+from decoders.parameters import choice, integer
 
-POSITIONS = Parameter(
-    "positions", "int", 24, "How many positions are shown: the last ones of the text.", low=1, high=512
+POSITIONS = integer(
+    "positions", 24, "How many positions are shown: the last ones of the text.", low=1, high=512
 )
 COLOURS = ("probability", "KL to final", "Jensen-Shannon", "total variation", "entropy", "chosen token")
-COLOUR = Parameter("colour", "choice", "probability", "What colours the cells.", choices=COLOURS)
+COLOUR = choice("colour", "probability", "What colours the cells.", COLOURS)
 
 
 @lens(name="logit", title="Logit lens", parameters=(POSITIONS,), shows=(COLOUR,))

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
 from decoders.parallel.jacobi import corrected, first_guess, propose_chain
+from decoders.parameters import choice, integer, switch
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many
 
 QUESTIONS = {  # name of a choice -> the text that the model reads
@@ -28,31 +29,21 @@ QUESTIONS = {  # name of a choice -> the text that the model reads
     family="parallel",
     papers=("fast-chain-of-thought",),
     parameters=(
-        Parameter("block_size", "int", 8, "Positions in the window; 0 decodes token by token.", 0, 64),
-        Parameter(
+        integer("block_size", 8, "Positions in the window; 0 decodes token by token.", low=0, high=64),
+        integer(
             "passes",
-            "int",
             12,
             "Maximum number of forwards of reasoning before the answer is requested.",
-            1,
-            512,
+            low=1,
+            high=512,
         ),
-        Parameter(
-            "glance", "bool", True, "Whether the window's unchecked guesses are placed before the question."
-        ),
-        Parameter(
-            "question",
-            "choice",
-            "So the answer is",
-            "The text that asks for the answer.",
-            choices=tuple(QUESTIONS),
-        ),
-        Parameter(
+        switch("glance", True, "Whether the window's unchecked guesses are placed before the question."),
+        choice("question", "So the answer is", "The text that asks for the answer.", QUESTIONS),
+        choice(
             "first_guess",
-            "choice",
             "repeat",
             "What a new position starts from: the last token again, tokens of the prompt, or end of text.",
-            choices=("repeat", "prompt", "pad"),
+            ("repeat", "prompt", "pad"),
         ),
     ),
     views=("parallel_grid", "entropy", "text"),

@@ -13,9 +13,10 @@ import torch
 from decoders.constraints.settings import CONSTRAINT
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
+from decoders.parameters import choice, integer
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.token_text import preference
 from decoders.waits import DEPENDENCIES, LENS
 
@@ -26,13 +27,12 @@ from decoders.waits import DEPENDENCIES, LENS
     family="parallel",
     papers=("accelerating-transformer-inference-for-translation-via-parallel",),
     parameters=(
-        Parameter("block_size", "int", 16, "Positions guessed and corrected together.", 1, 128),
-        Parameter(
+        integer("block_size", 16, "Positions guessed and corrected together.", low=1, high=128),
+        choice(
             "first_guess",
-            "choice",
             "repeat",
             "What a new block starts from: the last token again, tokens of the prompt, or end of text.",
-            choices=("repeat", "prompt", "pad"),
+            ("repeat", "prompt", "pad"),
         ),
         DEPENDENCIES,
         MODEL_DEFAULTS,

@@ -11,8 +11,9 @@ import torch
 from decoders.diffusion.canvas import Guess, fill, guess
 from decoders.diffusion.causal_past import add_masks, empty, read_positions
 from decoders.lane import Lane
+from decoders.parameters import integer, real
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 
 def accepted(guessed: Guess, before: int, beta: float, repeated: float) -> dict[int, str]:
@@ -37,18 +38,16 @@ def accepted(guessed: Guess, before: int, beta: float, repeated: float) -> dict[
     papers=("decoding-at-the-speed-of-thought",),
     writes_with="lud",
     parameters=(
-        Parameter("placeholders", "int", 3, "Number of placeholders after the text (k).", low=0, high=16),
-        Parameter(
+        integer("placeholders", 3, "Number of placeholders after the text (k).", low=0, high=16),
+        real(
             "beta",
-            "float",
             0.9,
             "A guess after a placeholder is written if its probability is above this; 1 writes none.",
             low=0.0,
             high=1.0,
         ),
-        Parameter(
+        real(
             "repetition_bound",
-            "float",
             0.99,
             "The same for a guess that repeats the token before it; it applies where it is stricter.",
             low=0.0,

@@ -13,8 +13,9 @@ import torch
 from decoders.heads.scorers.streams import rolled_back, window
 from decoders.lane import Lane
 from decoders.parallel.stream_trunk import Row, StreamTrunk
+from decoders.parameters import integer, real, switch
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 NONE_HERE = (
     "The target {!r} has no modules for parallel streams; choose llama-tiny, for which "
@@ -250,42 +251,35 @@ def badge(parameters: dict) -> str:
     papers=("parallel-decoder-transformer",),
     suits=suits,
     parameters=(
-        Parameter("streams", "int", 5, "Sections that are written at the same time (K).", low=1, high=8),
-        Parameter("block", "int", 4, "Tokens of a provisional block (tau).", low=1, high=16),
-        Parameter(
-            "delay", "int", 1, "Rounds after which a note is seen by the streams (Delta).", low=1, high=8
-        ),
-        Parameter(
+        integer("streams", 5, "Sections that are written at the same time (K).", low=1, high=8),
+        integer("block", 4, "Tokens of a provisional block (tau).", low=1, high=16),
+        integer("delay", 1, "Rounds after which a note is seen by the streams (Delta).", low=1, high=8),
+        real(
             "gamma",
-            "float",
             0.8,
             "A stream whose readiness is at most this writes its block again; 0: never, 1: always. The "
             "authors' small version uses 0.3.",
             low=0.0,
             high=1.0,
         ),
-        Parameter(
+        integer(
             "horizon",
-            "int",
             32,
             "Tokens of a stream that may be rolled back in a row; then its block is committed (H).",
             low=0,
             high=256,
         ),
-        Parameter(
-            "budget", "int", 32, "Maximum number of notes that a stream sees, the latest ones (B).", 1, 64
+        integer(
+            "budget", 32, "Maximum number of notes that a stream sees, the latest ones (B).", low=1, high=64
         ),
-        Parameter("section_tokens", "int", 24, "Maximum length of a section in tokens.", low=1, high=128),
-        Parameter(
-            "closed", "bool", False, "Set all gates to 0: in each stream the frozen trunk writes alone."
-        ),
-        Parameter(
+        integer("section_tokens", 24, "Maximum length of a section in tokens.", low=1, high=128),
+        switch("closed", False, "Set all gates to 0: in each stream the frozen trunk writes alone."),
+        real(
             "temperature",
-            "float",
             0.0,
             "Temperature of the streams' tokens; 0 takes the most likely.",
-            0.0,
-            2.0,
+            low=0.0,
+            high=2.0,
         ),
     ),
     views=("batch", "note_bus", "timeline", "entropy", "text"),

@@ -12,7 +12,8 @@ import torch
 
 from decoders.chooser import Known
 from decoders.lane import Lane
-from decoders.sampling.sampling_parameters import GREEDY
+from decoders.parameters import choice, integer
+from decoders.sampling.sampling_parameters import ENDS, SHAPING
 from decoders.speculative.declaration import speculative
 from decoders.speculative.draft_verify_loop import distributions, drawn_again
 from decoders.speculative.interfaces import (
@@ -30,7 +31,6 @@ from decoders.speculative.methods.prompt_lookup import look_up
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
-from decoders.strategy import Parameter
 from decoders.waits import DEPENDENCIES, LENS, Redo, Standing, Waits
 
 LARGEST = 3  # longest n-gram by which a guess is looked up in the text
@@ -150,19 +150,18 @@ def sure_of(token: int, lane: Lane) -> torch.Tensor:
     title="Speculative Jacobi",
     family="parallel",
     parameters=(
-        Parameter("block_size", "int", 8, "Number of positions that are drawn together.", low=1, high=64),
-        Parameter(
+        integer("block_size", 8, "Number of positions that are drawn together.", low=1, high=64),
+        choice(
             "first_guess",
-            "choice",
             "lookup",
             "What a new position starts from: what followed the same tokens before, the last token again, "
             "or any token of the prompt.",
-            choices=("lookup", "repeat", "prompt"),
+            ("lookup", "repeat", "prompt"),
         ),
-        Parameter("verifier", "choice", "token rejection", "How it is tested.", choices=tuple(VERIFIERS)),
+        choice("verifier", "token rejection", "How it is tested.", VERIFIERS),
         DEPENDENCIES,
-        Parameter("temperature", "float", 1.0, GREEDY[0].help, low=0.0, high=100.0),
-        *GREEDY[1:],
+        *SHAPING,
+        *ENDS,
     ),
     papers=("accelerating-auto-regressive-text-to-image-generation",),
     views=("parallel_grid", "graph", "draft_rounds", "one_round", "entropy", "dependencies", "text"),

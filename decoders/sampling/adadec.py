@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from decoders.constraints.settings import CONSTRAINT
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies, log_softmax
+from decoders.parameters import integer, real
 from decoders.registry import strategy
 from decoders.sampling.candidates import Candidate, Parts, likeliest, take_best
 from decoders.sampling.next_token import processed
 from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 AT_ONCE, AHEAD = "at once", "looked ahead"
 ENTROPY = "entropy in nats"
@@ -36,11 +37,9 @@ class Branch:
     family="sampling",
     papers=("towards-better-code-generation",),
     parameters=(
-        Parameter(
-            "tau", "float", 1.0, "Entropy in nats at which the method pauses and looks ahead.", 0.0, 20.0
-        ),
-        Parameter("candidates", "int", 3, "Candidate tokens that are tried at a pause.", 1, 32),
-        Parameter("lookahead", "int", 5, "Tokens of look-ahead after each candidate; 0 is greedy.", 0, 64),
+        real("tau", 1.0, "Entropy in nats at which the method pauses and looks ahead.", low=0.0, high=20.0),
+        integer("candidates", 3, "Candidate tokens that are tried at a pause.", low=1, high=32),
+        integer("lookahead", 5, "Tokens of look-ahead after each candidate; 0 is greedy.", low=0, high=64),
         MODEL_DEFAULTS,
         *CONSTRAINT,
     ),

@@ -13,9 +13,10 @@ from transformers.generation.logits_process import TopPLogitsWarper
 from decoders.heads.scorers.autodeco import HIGHEST, AutoDeco
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies, probabilities
+from decoders.parameters import choice, real
 from decoders.registry import strategy
 from decoders.sampling.next_token import propose_drawn
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.events import GAUGE
 
 BOTH, TEMPERATURE, TOP_P, NEITHER = "both", "temperature", "top_p", "neither"
@@ -79,19 +80,14 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
     family="sampling",
     papers=("the-end-of-manual-decoding",),
     parameters=(
-        Parameter(
+        choice(
             "predict",
-            "choice",
             BOTH,
             "What the heads choose; the other is used as entered.",
-            choices=(BOTH, TEMPERATURE, TOP_P, NEITHER),
+            (BOTH, TEMPERATURE, TOP_P, NEITHER),
         ),
-        Parameter(
-            "temperature", "float", 1.0, "Used where the heads do not choose it; 0 is greedy.", 0.0, 100.0
-        ),
-        Parameter(
-            "top_p", "float", 1.0, "Used where the heads do not choose it; 1 keeps all tokens.", 0.0, 1.0
-        ),
+        real("temperature", 1.0, "Used where the heads do not choose it; 0 is greedy.", low=0.0, high=100.0),
+        real("top_p", 1.0, "Used where the heads do not choose it; 1 keeps all tokens.", low=0.0, high=1.0),
     ),
     views=("values_per_token", "value_against_entropy", "sampler", "entropy", "dependencies", "text"),
     badge=lambda parameters: (

@@ -14,11 +14,12 @@ import torch
 from decoders.chooser import Tag
 from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
+from decoders.parameters import choice, integer
 from decoders.registry import strategy
 from decoders.sampling.adaptive_rejection import Outcome, first_allowed, geometric, recursive
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many
 
 SHOWN = 32  # rejected draws per token that are recorded individually; all are counted as checks
@@ -266,22 +267,13 @@ def together(parameters: dict) -> str | None:
     title="Adaptive weighted rejection sampling",
     family="sampling",
     parameters=(
-        Parameter(
-            "population", "int", 1, "Texts side by side (particles); one of them is drawn by weight.", 1, 64
+        integer(
+            "population", 1, "Texts side by side (particles); one of them is drawn by weight.", low=1, high=64
         ),
-        Parameter(
-            "estimate",
-            "choice",
-            "automatic",
-            "How a token's draws estimate the allowed mass Z.",
-            choices=tuple(ESTIMATES),
-        ),
-        Parameter(
-            "max_accepts", "int", 2, "For geometric: number of allowed draws per token.", low=2, high=64
-        ),
-        Parameter(
+        choice("estimate", "automatic", "How a token's draws estimate the allowed mass Z.", ESTIMATES),
+        integer("max_accepts", 2, "For geometric: number of allowed draws per token.", low=2, high=64),
+        integer(
             "max_rejects",
-            "int",
             0,
             "Rejected draws per token after which the text is given up, which makes weights too low; 0: no "
             "limit.",

@@ -13,10 +13,11 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies, log_softmax
+from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.sampling.next_token import next_token
 from decoders.sampling.sampling_parameters import GREEDY, PROCESSORS
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many
 
 LARGE, SMALL = "target", "draft"
@@ -97,14 +98,14 @@ def size(model) -> int | None:
     needs=("target", "draft"),
     papers=("entropy-adaptive-decoding",),
     parameters=(
-        Parameter(
-            "tau", "float", 1.5, "Mean entropy in bits above which the target writes; −1: always.", -1.0, 20.0
+        real(
+            "tau", 1.5, "Mean entropy in bits above which the target writes; −1: always.", low=-1.0, high=20.0
         ),
-        Parameter("window", "int", 5, "Number of recent tokens whose entropies are averaged.", 1, 100),
-        Parameter(
-            "stay", "int", 10, "After a switch the new model writes at least this many tokens.", 0, 1000
+        integer("window", 5, "Number of recent tokens whose entropies are averaged.", low=1, high=100),
+        integer(
+            "stay", 10, "After a switch the new model writes at least this many tokens.", low=0, high=1000
         ),
-        Parameter("begin_with", "choice", LARGE, "The model that writes first.", choices=(LARGE, SMALL)),
+        choice("begin_with", LARGE, "The model that writes first.", (LARGE, SMALL)),
         *GREEDY,
     ),
     views=("threshold", "entropy", "timeline", "dependencies", "text"),

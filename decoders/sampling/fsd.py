@@ -12,11 +12,12 @@ import torch
 
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.sampling.candidates import Parts, likeliest, take_best
 from decoders.sampling.next_token import processed
 from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 FORMS = ("n-grams", "states")
 USUAL = dict(zip(FORMS, (3, 2), strict=True))  # form -> the authors' n
@@ -96,18 +97,12 @@ class States:
     title="Frustratingly simple decoding",
     family="sampling",
     parameters=(
-        Parameter(
-            "form",
-            "choice",
-            FORMS[0],
-            "What the second model compares: tokens, or hidden states.",
-            choices=FORMS,
-        ),
-        Parameter("alpha", "float", 0.4, "Weight of the penalty; 0 is greedy.", 0.0, 1.0),
-        Parameter("top_k", "int", 5, "Candidates at each position; 1 is greedy.", 1, 64),
-        Parameter("n", "int", 0, "Length of the n-grams, 2 or more; 0: 3 for n-grams, 2 for states.", 0, 12),
-        Parameter(
-            "beta", "float", 0.9, "For n-grams: the share of the weight that the longest one takes.", 0.0, 1.0
+        choice("form", FORMS[0], "What the second model compares: tokens, or hidden states.", FORMS),
+        real("alpha", 0.4, "Weight of the penalty; 0 is greedy.", low=0.0, high=1.0),
+        integer("top_k", 5, "Candidates at each position; 1 is greedy.", low=1, high=64),
+        integer("n", 0, "Length of the n-grams, 2 or more; 0: 3 for n-grams, 2 for states.", low=0, high=12),
+        real(
+            "beta", 0.9, "For n-grams: the share of the weight that the longest one takes.", low=0.0, high=1.0
         ),
         MODEL_DEFAULTS,
     ),

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from decoders.lane import Lane
 from decoders.logits.processor_order import stages
 from decoders.logits.token_constraints import sequences
+from decoders.parameters import free_text, real, switch
 from decoders.refusal import Refusal
 from decoders.registry import strategy
 from decoders.sampling.next_token import next_token
 from decoders.sampling.sampling_parameters import GREEDY, PROCESSORS
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.events import GAUGE
 from decoders.trace.number_format import number
 
@@ -48,10 +49,10 @@ def completing(labels: Sequence[Sequence[int]], text: Sequence[int]) -> list[int
     title="Vulnerability-constrained decoding",
     family="sampling",
     parameters=(
-        Parameter("label", "text", "<flaw>", "The label with which the model announces a flaw."),
-        Parameter("ban", "bool", True, "Keep the model from writing the label; off: only watch it."),
-        Parameter(
-            "threshold", "float", 0.5, "A note warns when the label has at least this probability.", 0.0, 1.0
+        free_text("label", "<flaw>", "The label with which the model announces a flaw."),
+        switch("ban", True, "Keep the model from writing the label; off: only watch it."),
+        real(
+            "threshold", 0.5, "A note warns when the label has at least this probability.", low=0.0, high=1.0
         ),
         *GREEDY,
     ),

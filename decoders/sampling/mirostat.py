@@ -11,10 +11,11 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax, probabilities
+from decoders.parameters import choice, real
 from decoders.registry import strategy
 from decoders.sampling.next_token import NOTHING_LEFT, propose_drawn
 from decoders.sampling.sampling_parameters import PENALTIES
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 RANKS = 100  # the exponent is estimated from this many of the most likely tokens
 
@@ -53,17 +54,9 @@ def kept(p: torch.Tensor, mu: float, version: str) -> int:
     title="Mirostat",
     family="sampling",
     parameters=(
-        Parameter("tau", "float", 3.0, "The target surprise in bits.", 0.1, 20.0),
-        Parameter(
-            "rate", "float", 1.0, "How fast the limit adapts; the authors use 0.1 for version 2.", 0.0, 2.0
-        ),
-        Parameter(
-            "version",
-            "choice",
-            "1",
-            "1 estimates the exponent of Zipf's law, 2 does not.",
-            choices=("1", "2"),
-        ),
+        real("tau", 3.0, "The target surprise in bits.", low=0.1, high=20.0),
+        real("rate", 1.0, "How fast the limit adapts; the authors use 0.1 for version 2.", low=0.0, high=2.0),
+        choice("version", "1", "1 estimates the exponent of Zipf's law, 2 does not.", ("1", "2")),
         *PENALTIES,
     ),
     views=("sampler", "entropy", "dependencies", "token_graph", "text"),

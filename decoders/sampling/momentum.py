@@ -9,11 +9,12 @@ import math
 from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.sampling.candidates import Parts, likeliest, take_best
 from decoders.sampling.next_token import processed
 from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 LONGEST = 5  # longer repetitions count as this long
 # The resistance to a candidate that makes a run of m repeated tokens, for m = 0 ... LONGEST.
@@ -54,15 +55,9 @@ class Graph:
     family="sampling",
     papers=("momentum-decoding",),
     parameters=(
-        Parameter("top_k", "int", 5, "Candidates at each position; 1 is greedy.", 1, 64),
-        Parameter("alpha", "float", 0.2, "Weight of the resistance; 0 is greedy.", 0.0, 1.0),
-        Parameter(
-            "resistance",
-            "choice",
-            "linear",
-            "How it grows with the length of the repetition.",
-            choices=tuple(RESISTANCES),
-        ),
+        integer("top_k", 5, "Candidates at each position; 1 is greedy.", low=1, high=64),
+        real("alpha", 0.2, "Weight of the resistance; 0 is greedy.", low=0.0, high=1.0),
+        choice("resistance", "linear", "How it grows with the length of the repetition.", RESISTANCES),
         MODEL_DEFAULTS,
     ),
     views=("token_graph", "entropy", "dependencies", "text"),

@@ -20,9 +20,10 @@ from decoders.constraints.monitors import (
     names_used,
 )
 from decoders.lane import Lane
+from decoders.parameters import choice, free_text, real, switch
 from decoders.registry import strategy
 from decoders.sampling.next_token import next_token
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 ARGUMENTS = "A call has as many arguments as its function takes, and a new object as many as it has fields."
 
@@ -32,17 +33,12 @@ ARGUMENTS = "A call has as many arguments as its function takes, and a new objec
     title="Monitor-guided decoding",
     family="sampling",
     parameters=(
-        Parameter(
-            "project",
-            "text",
-            "",
-            "Python declarations in addition to those in the prompt, as from other files.",
+        free_text(
+            "project", "", "Python declarations in addition to those in the prompt, as from other files."
         ),
-        Parameter(
-            "monitor", "choice", "every character", "When the analysis is consulted.", choices=tuple(MODES)
-        ),
-        Parameter("arguments", "bool", True, ARGUMENTS),
-        Parameter("temperature", "float", 0.0, "Below 1 sharper, above 1 flatter; 0 is greedy.", 0.0, 100.0),
+        choice("monitor", "every character", "When the analysis is consulted.", MODES),
+        switch("arguments", True, ARGUMENTS),
+        real("temperature", 0.0, "Below 1 sharper, above 1 flatter; 0 is greedy.", low=0.0, high=100.0),
     ),
     papers=("guiding-language-models-of-code-with-global",),
     views=("constraint", "entropy", "dependencies", "text"),

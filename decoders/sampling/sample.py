@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from decoders.constraints.settings import FAST_FORWARD
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.registry import strategy
 from decoders.sampling.next_token import newest_row, next_token
 from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
 from decoders.sampling.side_by_side import Sample, grown, take
-from decoders.strategy import Parameter
 
 
 @strategy(
@@ -23,7 +23,7 @@ from decoders.strategy import Parameter
         *SHAPING,
         *ENDS,
         FAST_FORWARD,
-        Parameter("num_return_sequences", "int", 1, "Texts that are drawn side by side.", low=1, high=64),
+        integer("num_return_sequences", 1, "Texts that are drawn side by side.", low=1, high=64),
     ),
     views=("entropy", "sampler", "dependencies", "token_graph", "text"),
     badge=lambda parameters: "equal to generate" if parameters["temperature"] == 0.0 else "sampled",

@@ -7,15 +7,14 @@ from typing import Any
 
 from decoders.engine.served import ServedEngine, ServerProblem, Stream
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import ENDS, SHAPING
-from decoders.strategy import Parameter
 
 SENT = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")  # sent to the server if changed
 PARAMETERS = tuple(one for one in SHAPING if one.name in SENT)
-TOP = Parameter(
+TOP = integer(
     "top_logprobs",
-    "int",
     20,
     "How many of the most likely tokens the server names beside each token it writes.",
     low=1,

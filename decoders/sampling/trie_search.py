@@ -16,10 +16,11 @@ from decoders.constraints.settings import BIAS
 from decoders.constraints.spelling import spelt
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
+from decoders.parameters import choice, free_text
 from decoders.refusal import Refusal
 from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many
 
 ANSWERS = {
@@ -46,11 +47,9 @@ def unusable(parameters: dict) -> str | None:
     title="Trie search",
     family="sampling",
     parameters=(
-        Parameter("labels", "text", "", "The labels, one per line or between |; empty: any text."),
-        Parameter("answer", "choice", "several labels", "What the search looks for.", choices=tuple(ANSWERS)),
-        Parameter(
-            "separator", "text", SEPARATOR, "What separates two labels; it must not occur in any of them."
-        ),
+        free_text("labels", "", "The labels, one per line or between |; empty: any text."),
+        choice("answer", "several labels", "What the search looks for.", ANSWERS),
+        free_text("separator", SEPARATOR, "What separates two labels; it must not occur in any of them."),
         *(replace(parameter, group="") for parameter in BIAS),  # its only parameter of a constraint
     ),
     papers=("prompt-tuned-embedding-classification-for-multi-label",),

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
 from decoders.sampling.side_by_side import Sample, grown, take
 from decoders.search.planned.discourse_units import f1
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 LONGEST_NGRAM, BETA = 6, 2.0  # of chrF
 
@@ -69,15 +70,9 @@ def too_many_returned(parameters: dict) -> str | None:
     title="Minimum Bayes risk",
     family="search",
     parameters=(
-        Parameter("num_samples", "int", 8, "Samples drawn side by side.", low=2, high=64),
-        Parameter(
-            "utility",
-            "choice",
-            "chrF",
-            "How the similarity of two texts is measured.",
-            choices=tuple(UTILITIES),
-        ),
-        Parameter("num_return_sequences", "int", 1, "Samples to return, best first.", low=1, high=64),
+        integer("num_samples", 8, "Samples drawn side by side.", low=2, high=64),
+        choice("utility", "chrF", "How the similarity of two texts is measured.", UTILITIES),
+        integer("num_return_sequences", 1, "Samples to return, best first.", low=1, high=64),
         *SHAPING,
         *ENDS,
     ),

@@ -3,6 +3,7 @@
 Knows verifiers and how slots are filled, no model.
 """
 
+from decoders.parameters import choice
 from decoders.speculative.interfaces import FIXED, WITH_REPLACEMENT, Drafter, Pair, Verifier
 from decoders.speculative.verifiers.block_verification import BLOCK
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
@@ -10,16 +11,14 @@ from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.verifiers.traversal_verification import TRAVERSAL
 from decoders.speculative.verifiers.with_replacement import WITH_REPLACEMENT_REJECTION
-from decoders.strategy import Parameter
 
 TOKEN_BY_TOKEN = "token by token"
 JOINT = {"block": BLOCK, "traversal": TRAVERSAL}  # verifiers that judge paths as a whole
-VERIFIER = Parameter(
+VERIFIER = choice(
     "verifier",
-    "choice",
     TOKEN_BY_TOKEN,
     "Whether drawn guesses are tested one by one or as whole paths.",
-    choices=(TOKEN_BY_TOKEN, *JOINT),
+    (TOKEN_BY_TOKEN, *JOINT),
 )
 
 

@@ -11,6 +11,7 @@ import torch
 from decoders.engine.pieces import in_pieces
 from decoders.engine.tree import Tree
 from decoders.lane import Lane
+from decoders.parameters import choice
 from decoders.strategy import Parameter
 from decoders.trace.events import Forward
 
@@ -21,7 +22,7 @@ clock = time.perf_counter  # seconds
 
 def costs_parameter(help: str) -> Parameter:
     """The choice between assumed costs and those of this machine."""
-    return Parameter("costs", "choice", ASSUMED, help, choices=(ASSUMED, MEASURED))
+    return choice("costs", ASSUMED, help, (ASSUMED, MEASURED))
 
 
 def forward_seconds(lane: Lane, role: str, sizes: list[int]) -> dict[int, float]:

@@ -11,8 +11,9 @@ from decoders.diffusion.canvas import Canvas, blank
 from decoders.lane import Lane
 from decoders.logits import gumbel
 from decoders.logits.distributions import entropies, log_softmax, processors
+from decoders.parameters import integer, real
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import number
 
 MIXTURE = "mixture"  # source of the token that the mixture prefers to a drafted one
@@ -59,24 +60,22 @@ def noise_of(lane: Lane, start: int, count: int, vocabulary: int) -> torch.Tenso
     writes_with="diffusion",
     needs=("target", "draft"),
     parameters=(
-        Parameter("look_ahead", "int", 32, "Number of masks after the text in each round (M).", 1, 512),
-        Parameter(
+        integer("look_ahead", 32, "Number of masks after the text in each round (M).", low=1, high=512),
+        real(
             "mixture_weight",
-            "float",
             0.7,
             "The masked model's weight in the mixture (R): at 1 everything is accepted, lower values are "
             "stricter.",
-            0.0,
-            1.0,
+            low=0.0,
+            high=1.0,
         ),
-        Parameter("temperature", "float", 0.2, "0 takes the most likely tokens, without noise.", 0.0, 100.0),
-        Parameter(
+        real("temperature", 0.2, "0 takes the most likely tokens, without noise.", low=0.0, high=100.0),
+        real(
             "top_p",
-            "float",
             0.95,
             "Only the most likely tokens with this total probability can win.",
-            0.01,
-            1.0,
+            low=0.01,
+            high=1.0,
         ),
     ),
     badge=lambda parameters: "relaxed" if parameters["temperature"] else "deterministic",

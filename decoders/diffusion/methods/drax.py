@@ -13,9 +13,10 @@ import torch
 from decoders.diffusion.candidates import error_rates, medoid, most_frequent
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies, log_softmax
+from decoders.parameters import choice, integer, real
 from decoders.recorder import MIN_LOGPROB
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many, number
 
 JUMP = "jump_probability"  # name of the scores that say at which time t a step stood
@@ -53,18 +54,17 @@ class Candidate:
     family="diffusion",
     writes_with="flow",
     parameters=(
-        Parameter("num_steps", "int", 16, "Steps from noise to text, one forward each.", 1, 256),
-        Parameter("num_candidates", "int", 1, "Texts that are generated side by side; one is chosen.", 1, 16),
-        Parameter("score", "choice", "word error rate", "Which candidate is chosen.", choices=tuple(SCORES)),
-        Parameter(
+        integer("num_steps", 16, "Steps from noise to text, one forward each.", low=1, high=256),
+        integer("num_candidates", 1, "Texts that are generated side by side; one is chosen.", low=1, high=16),
+        choice("score", "word error rate", "Which candidate is chosen.", SCORES),
+        real(
             "temperature",
-            "float",
             0.01,
             "Temperature for drawing the predicted tokens; 0 takes the most likely. The paper uses 0.01 for "
             "one text, "
             "0.1 for several.",
-            0.0,
-            100.0,
+            low=0.0,
+            high=100.0,
         ),
     ),
     papers=("drax",),

@@ -9,10 +9,11 @@ from typing import Any
 
 from decoders.diffusion.canvas import Guess
 from decoders.diffusion.chain_verify import LOSSLESS, Draft, Steps, drafted_canvases, verified_filling
-from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, schedule
+from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, TAU, schedule
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, switch
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 POLICIES = {
     "quota": "Each step fills tokens_per_forward masks, the most confident first.",
@@ -42,17 +43,16 @@ def freedave_parts(parameters: dict[str, Any]) -> list[Part]:
     writes_with="diffusion",
     badge=lambda parameters: "deterministic" if parameters["policy"] == "threshold" else LOSSLESS,
     parameters=(
-        Parameter("draft_steps", "int", 4, "Canvases per forward; 1 drafts nothing.", 1, 64),
-        Parameter("tokens_per_forward", "int", 1, "Number of masks that a step fills.", 1, 512),
-        Parameter(
+        integer("draft_steps", 4, "Canvases per forward; 1 drafts nothing.", low=1, high=64),
+        integer("tokens_per_forward", 1, "Number of masks that a step fills.", low=1, high=512),
+        choice(
             "policy",
-            "choice",
             "quota",
             "What a step fills: a quota, or all above a threshold (FreeDave++, which is not lossless).",
-            choices=tuple(POLICIES),
+            POLICIES,
         ),
-        Parameter("tau", "float", 0.9, "Masks with at least this probability are filled.", 0.0, 1.0),
-        Parameter("eager", "bool", False, "Drafts may continue into the next block."),
+        TAU,
+        switch("eager", False, "Drafts may continue into the next block."),
         BLOCK,
         SUFFIX,
     ),

@@ -14,8 +14,9 @@ from decoders.diffusion.canvas import Canvas, Guess, blocks, denoise, fill, gues
 from decoders.diffusion.denoising_loop import canvas_of, schedule
 from decoders.diffusion.unmask_policies import quota
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real, switch
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 FILTERS = {
     "learned": "A small network reads the confidences of the block and says which positions are final.",
@@ -94,35 +95,28 @@ def cut(lane: Lane, canvas: Canvas, position: int) -> None:
     papers=("learning-to-parallel",),
     writes_with="diffusion",
     parameters=(
-        Parameter(
+        choice(
             "filter",
-            "choice",
             "learned",
             "What decides that a token is final: the trained network, the token's own probability, or an "
             "oracle that knows the text that one token per forward gives.",
-            choices=tuple(FILTERS),
+            FILTERS,
         ),
-        Parameter(
-            "theta", "float", 0.96, "How confident the filter must be; at 1 it accepts nothing.", 0.0, 1.0
-        ),
-        Parameter(
+        real("theta", 0.96, "How confident the filter must be; at 1 it accepts nothing.", low=0.0, high=1.0),
+        integer(
             "block_length",
-            "int",
             32,
             "Length of the blocks, which are filled one after the other; the filter was trained for 32.",
-            1,
-            32,
+            low=1,
+            high=32,
         ),
-        Parameter(
-            "eotp", "bool", True, "End-of-text prediction: cut the canvas after a predicted end of text."
-        ),
-        Parameter(
+        switch("eotp", True, "End-of-text prediction: cut the canvas after a predicted end of text."),
+        real(
             "eot_min_confidence",
-            "float",
             0.0,
             "A predicted end of text with at least this probability cuts without the filter; 0 as published.",
-            0.0,
-            1.0,
+            low=0.0,
+            high=1.0,
         ),
     ),
     badge=lambda parameters: "deterministic",

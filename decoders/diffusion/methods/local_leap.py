@@ -11,8 +11,9 @@ from decoders.diffusion.canvas_waits import WAITS
 from decoders.diffusion.denoising_loop import BLOCK, filling, schedule
 from decoders.diffusion.unmask_policies import near_anchors
 from decoders.lane import Lane
+from decoders.parameters import integer, real
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 
 @strategy(
@@ -23,16 +24,15 @@ from decoders.strategy import Parameter, Part
     writes_with="diffusion",
     badge=lambda parameters: "deterministic",
     parameters=(
-        Parameter("tau", "float", 0.9, "A token with at least this probability is an anchor.", 0.0, 1.0),
-        Parameter(
+        real("tau", 0.9, "A token with at least this probability is an anchor.", low=0.0, high=1.0),
+        real(
             "tau_low",
-            "float",
             0.75,
             "A token near an anchor with at least this probability is filled.",
-            0.0,
-            1.0,
+            low=0.0,
+            high=1.0,
         ),
-        Parameter("radius", "int", 4, "How many positions from an anchor count as near.", 0, 512),
+        integer("radius", 4, "How many positions from an anchor count as near.", low=0, high=512),
         BLOCK,
         WAITS,
         CONFLICTS,

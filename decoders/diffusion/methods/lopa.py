@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decoders.diffusion.canvas import Canvas, Guess, blocks, fill, guess_each, guess_from_rows
-from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, canvas_of, schedule
+from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, TAU, canvas_of, schedule
 from decoders.diffusion.unmask_policies import surest_first, threshold
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.recorder import MIN_LOGPROB
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import number
 
 SOURCE = "lookahead"
@@ -58,14 +59,13 @@ def lopa_parts(parameters: dict[str, Any]) -> list[Part]:
     writes_with="diffusion",
     badge=lambda parameters: "deterministic",
     parameters=(
-        Parameter("tau", "float", 0.9, "Masks with at least this probability are filled.", 0.0, 1.0),
-        Parameter(
+        TAU,
+        integer(
             "branches",
-            "int",
             3,
             "Number of canvases per forward in addition to the anchor; 0: no look-ahead.",
-            0,
-            63,
+            low=0,
+            high=63,
         ),
         BLOCK,
         SUFFIX,

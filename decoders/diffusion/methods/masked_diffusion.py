@@ -20,6 +20,7 @@ from decoders.diffusion.denoising_loop import (
     DRIFT,
     NO_EOS,
     SUFFIX,
+    TAU,
     Choice,
     cached,
     filling,
@@ -27,8 +28,9 @@ from decoders.diffusion.denoising_loop import (
 )
 from decoders.diffusion.fixed_words import FIXED_WORDS, fixed_words_problem
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real, switch
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 ORDERS = ("probability", "margin", "entropy", "random", "left to right")
 POLICIES = {
@@ -62,35 +64,32 @@ def badge(parameters: dict) -> str:
     family="diffusion",
     writes_with="diffusion",
     parameters=(
-        Parameter("policy", "choice", "quota", "Which masks a forward fills.", choices=tuple(POLICIES)),
-        Parameter(
-            "tokens_per_forward", "int", 1, "Number of masks that a quota fills in each forward.", 1, 512
+        choice("policy", "quota", "Which masks a forward fills.", POLICIES),
+        integer(
+            "tokens_per_forward", 1, "Number of masks that a quota fills in each forward.", low=1, high=512
         ),
-        Parameter(
+        choice(
             "order",
-            "choice",
             "probability",
             "The order in which a quota and an entropy bound take masks: by the top token's probability, by "
             "its margin over the second, by low entropy, at random, or from left to right.",
-            choices=ORDERS,
+            ORDERS,
         ),
-        Parameter(
+        choice(
             "schedule",
-            "choice",
             "even",
             "How a quota is divided over forwards: evenly (LLaDA), or by decreasing times (Dream).",
-            choices=("even", "times"),
+            ("even", "times"),
         ),
-        Parameter("tau", "float", 0.9, "Masks with at least this probability are filled.", 0.0, 1.0),
-        Parameter("factor", "float", 1.0, "The factor for the policy `factor`.", 0.0, 100.0),
-        Parameter("gamma", "float", 0.1, "Entropy bound in nats.", 0.0, 100.0),
+        TAU,
+        real("factor", 1.0, "The factor for the policy `factor`.", low=0.0, high=100.0),
+        real("gamma", 0.1, "Entropy bound in nats.", low=0.0, high=100.0),
         BLOCK,
-        Parameter("temperature", "float", 0.0, "0 takes the most likely token of each mask.", 0.0, 100.0),
+        real("temperature", 0.0, "0 takes the most likely token of each mask.", low=0.0, high=100.0),
         CFG,
         NO_EOS,
-        Parameter(
+        switch(
             "confidence_eos_eot_inf",
-            "bool",
             False,
             "Masks whose token ends the text come after all others, but where the order is random.",
         ),

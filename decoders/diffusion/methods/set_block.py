@@ -13,8 +13,9 @@ from decoders.diffusion.canvas import fill, guess
 from decoders.diffusion.causal_past import add_masks, empty, read_positions
 from decoders.diffusion.unmask_policies import entropy_bound
 from decoders.lane import Lane
+from decoders.parameters import integer, real
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 
 def block_sees(finished: int, block: int) -> torch.Tensor:
@@ -33,17 +34,16 @@ def block_sees(finished: int, block: int) -> torch.Tensor:
     papers=("set-block-decoding-is-a-language-model",),
     writes_with="set_block",
     parameters=(
-        Parameter("block_length", "int", 8, "Number of masks in a block (k).", low=1, high=64),
-        Parameter(
+        integer("block_length", 8, "Number of masks in a block (k).", low=1, high=64),
+        real(
             "gamma",
-            "float",
             0.1,
             "Nats by which masks filled in one forward may depend on each other; 0 fills only the most "
             "confident one.",
             low=0.0,
             high=1000.0,
         ),
-        Parameter("temperature", "float", 0.0, "0 takes the most likely token of each mask.", 0.0, 100.0),
+        real("temperature", 0.0, "0 takes the most likely token of each mask.", low=0.0, high=100.0),
     ),
     views=("entropy_bound", "canvas_grid", "canvas", "entropy", "timeline", "text"),
     parts=lambda parameters: [

@@ -10,8 +10,9 @@ from decoders.diffusion.canvas import Guess
 from decoders.diffusion.chain_verify import LOSSLESS, Draft, Steps, drafted_canvases, verified_filling
 from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, schedule
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 
 def ssd_parts(parameters: dict[str, Any]) -> list[Part]:
@@ -31,11 +32,11 @@ def ssd_parts(parameters: dict[str, Any]) -> list[Part]:
     writes_with="diffusion",
     badge=lambda parameters: LOSSLESS,
     parameters=(
-        Parameter(
-            "draft_length", "int", 4, "Number of masks that are drafted, the most confident first.", 0, 64
+        integer(
+            "draft_length", 4, "Number of masks that are drafted, the most confident first.", low=0, high=64
         ),
-        Parameter("branches", "int", 2, "Drafts that may come next after a canvas; 1 is a chain.", 1, 64),
-        Parameter("max_canvases", "int", 8, "Canvases per forward; 1 drafts nothing.", 1, 64),
+        integer("branches", 2, "Drafts that may come next after a canvas; 1 is a chain.", low=1, high=64),
+        integer("max_canvases", 8, "Canvases per forward; 1 drafts nothing.", low=1, high=64),
         BLOCK,
         SUFFIX,
     ),

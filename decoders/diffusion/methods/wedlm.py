@@ -11,8 +11,9 @@ import torch
 from decoders.diffusion.canvas import Canvas, fill, guess
 from decoders.diffusion.causal_past import add_masks, empty, read_positions
 from decoders.lane import Lane
+from decoders.parameters import integer, real
 from decoders.registry import strategy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 
 def known_first(canvas: Canvas, cached: int) -> list[int]:
@@ -44,24 +45,22 @@ def fillable(
     papers=("wedlm",),
     writes_with="wedlm",
     parameters=(
-        Parameter("window", "int", 6, "Open positions after the finished text (W).", low=1, high=64),
-        Parameter(
+        integer("window", 6, "Open positions after the finished text (W).", low=1, high=64),
+        real(
             "tau",
-            "float",
             0.4,
             "Masks whose adjusted entropy, in nats, is below this are filled; 0 fills one mask per forward.",
             low=0.0,
             high=1000.0,
         ),
-        Parameter(
+        real(
             "distance_penalty",
-            "float",
             0.1,
             "Nats added per position between a mask and the leftmost one (lambda).",
             low=0.0,
             high=1000.0,
         ),
-        Parameter("temperature", "float", 0.0, "0 takes the most likely token of each mask.", 0.0, 100.0),
+        real("temperature", 0.0, "0 takes the most likely token of each mask.", low=0.0, high=100.0),
     ),
     views=("reading_order", "canvas_grid", "canvas", "entropy", "timeline", "text"),
     parts=lambda parameters: [

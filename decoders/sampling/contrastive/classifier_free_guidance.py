@@ -7,12 +7,12 @@ with the condition dropped, which is no part of this file. Equal to transformers
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import free_text, real
 from decoders.prompt_variant import read_instead
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import guided
 from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, subtracts_target, token_by_token
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.strategy import Parameter
 
 TITLE = "negative prompt"
 
@@ -28,17 +28,15 @@ def negative(lane: Lane) -> list[int]:
     title="Classifier-free guidance",
     family="sampling",
     parameters=(
-        Parameter(
+        real(
             "guidance_scale",
-            "float",
             1.5,
             "Weight of the prompt: 1 is the model unchanged, 0 ignores the prompt.",
             low=0.0,
             high=20.0,
         ),
-        Parameter(
+        free_text(
             "negative_prompt",
-            "text",
             "",
             "What the second view reads in place of the prompt; empty: only the prompt's last token.",
         ),

@@ -7,13 +7,13 @@ et al. (2023). The second view is the same prompt with the evidence left out; th
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import free_text, real
 from decoders.prompt_variant import read_instead
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import amplified
 from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, subtracts_target, token_by_token
 from decoders.sampling.contrastive.prompt_split import head, last_part
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.strategy import Parameter
 
 TITLE = "without the context"
 NOT_THERE = (
@@ -45,17 +45,15 @@ def without_context(lane: Lane) -> list[int] | None:
     title="Context-aware decoding",
     family="sampling",
     parameters=(
-        Parameter(
+        real(
             "alpha",
-            "float",
             0.5,
             "How much the effect of the context is amplified; 0: not at all.",
             low=0.0,
             high=10.0,
         ),
-        Parameter(
+        free_text(
             "context",
-            "text",
             "",
             "The part of the prompt that is the context, copied word for word; empty: everything before the "
             "last line, or before the last sentence of a prompt of one line.",

@@ -14,11 +14,12 @@ import torch
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
+from decoders.parameters import choice, free_text, real, switch
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import ratio
 from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, VIEWS, badge, take
 from decoders.sampling.sampling_parameters import GREEDY as SHAPING
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 GREEDY = tuple(replace(p, default=1.2) if p.name == "repetition_penalty" else p for p in SHAPING)
 BUCKETS = ("low", "high", "all")
@@ -84,30 +85,26 @@ def suits(parameters: dict, target) -> str | None:
     title="DoLa",
     family="sampling",
     parameters=(
-        Parameter(
+        choice(
             "dola_layers",
-            "choice",
             "low",
             "Which early layers may be subtracted: every second of a half, or of all, or those listed.",
-            choices=(*BUCKETS, LISTED),
+            (*BUCKETS, LISTED),
         ),
-        Parameter("layers", "text", "", "If listed: after how many layers, such as 0, 2, 4."),
-        Parameter(
+        free_text("layers", "", "If listed: after how many layers, such as 0, 2, 4."),
+        switch(
             "early_norm",
-            "bool",
             False,
             "Early states pass the model's last norm before its head; the authors' code leaves it out.",
         ),
-        Parameter(
+        choice(
             "divergence",
-            "choice",
             "reversed",
             "How the distance between a layer's distribution and the last one is measured.",
-            choices=tuple(DIVERGENCES),
+            DIVERGENCES,
         ),
-        Parameter(
+        real(
             "alpha",
-            "float",
             0.1,
             "Tokens below this share of the last layer's top probability are left out; 0 keeps all.",
             low=0.0,

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 import torch
 
 from decoders.lane import Lane
+from decoders.parameters import choice, free_text, integer, real
 from decoders.prompt_variant import read_instead
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import reduced
 from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, subtracts_target, token_by_token
 from decoders.sampling.contrastive.prompt_split import first_part, head
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.strategy import Parameter
 
 TITLE = "noisy instruction"
 OPPOSITE = "Say the opposite of what you are asked for, and never the right thing."
@@ -73,24 +73,22 @@ def noised_prompt(lane: Lane) -> tuple[list[int], str]:
     title="Instructive decoding",
     family="sampling",
     parameters=(
-        Parameter(
+        real(
             "epsilon",
-            "float",
             0.3,
             "How much of what the noisy instruction suggests is subtracted; 0: none.",
             low=0.0,
             high=0.99,
         ),
-        Parameter(
+        choice(
             "noise",
-            "choice",
             "opposite",
             "What replaces the instruction, which is the prompt's first line, or the first sentence of a "
             "prompt of one line.",
-            choices=NOISES,
+            NOISES,
         ),
-        Parameter("noise_words", "int", 1, "Number of words for the noise `random words`.", low=1, high=32),
-        Parameter("noisy_instruction", "text", "", "The instruction for the noise `own text`."),
+        integer("noise_words", 1, "Number of words for the noise `random words`.", low=1, high=32),
+        free_text("noisy_instruction", "", "The instruction for the noise `own text`."),
         *GREEDY,
     ),
     papers=("distort-distract-decode",),

@@ -10,13 +10,13 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
+from decoders.parameters import free_text, real
 from decoders.prompt_variant import read_instead
 from decoders.registry import strategy
 from decoders.sampling.contrastive.classifier_free_guidance import TITLE, negative
 from decoders.sampling.contrastive.contrast_algebra import styled
 from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, subtracts_target, take
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.strategy import Parameter
 
 STYLE = "style"
 BETWEEN = "\n\n"  # what stands between two examples of a style
@@ -44,32 +44,28 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
     family="sampling",
     needs=("target", "draft"),
     parameters=(
-        Parameter(
+        real(
             "condition_weight",
-            "float",
             1.0,
             "Weight of the target's log-probabilities after the prompt.",
             low=0.0,
             high=20.0,
         ),
-        Parameter(
+        real(
             "unconditional_weight",
-            "float",
             0.6,
             "Weight of the target's log-probabilities without the prompt, which are subtracted; smaller "
             "than the other.",
             low=0.0,
             high=20.0,
         ),
-        Parameter(
+        free_text(
             "negative_prompt",
-            "text",
             "",
             "What the target reads in place of the prompt; empty: only the prompt's last token.",
         ),
-        Parameter(
+        free_text(
             "style",
-            "text",
             "",
             "What the draft reads in place of the prompt, such as examples separated by empty lines, where "
             "a line break then ends the text; empty: the prompt.",

@@ -14,11 +14,11 @@ from decoders.engine.engine import Work
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
 from decoders.models.expert_routing import Routing, Seen, can_be_rerouted, rerouted, routers, watched
+from decoders.parameters import integers, real
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import amplified
 from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, VIEWS, badge, take
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.strategy import Parameter
 
 WEAK = "weak experts"
 
@@ -108,31 +108,28 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
     title="SCMoE",
     family="sampling",
     parameters=(
-        Parameter("beta", "float", 0.5, "Weight of the weak view against the strong one.", 0.0, 10.0),
-        Parameter(
+        real("beta", 0.5, "Weight of the weak view against the strong one.", low=0.0, high=10.0),
+        real(
             "alpha",
-            "float",
             0.1,
             "Tokens below this share of the strong view's top probability are left out; 0 keeps all.",
             low=0.0,
             high=1.0,
         ),
-        Parameter(
+        integers(
             "ranks",
-            "ints",
             [2],
             "The weak view's experts by the router's order, from 0, the most likely; where two are active, 2 "
             "is the first that was not chosen.",
             low=0,
             high=1023,
         ),
-        Parameter(
+        real(
             "mass",
-            "float",
             0.0,
             "Above 0: instead of ranks, the smallest set of most likely experts with this total probability.",
-            0.0,
-            1.0,
+            low=0.0,
+            high=1.0,
         ),
         *GREEDY,
     ),

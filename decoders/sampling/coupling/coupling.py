@@ -14,6 +14,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import one_hot, probabilities
+from decoders.parameters import choice, free_text, real, reals
 from decoders.registry import strategy
 from decoders.sampling.coupling.minimum_entropy_coupling import (
     ENCODERS,
@@ -26,7 +27,7 @@ from decoders.sampling.coupling.minimum_entropy_coupling import (
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sample import sample
 from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SHOWN = 6  # most likely tokens whose columns of a coupling are recorded
@@ -102,29 +103,18 @@ def badge(parameters: dict) -> str:
     title="Hidden message (coupling)",
     family="sampling",
     parameters=(
-        Parameter("message", "text", "", "Letters to hide, such as abba; empty: each is drawn."),
-        Parameter(
-            "weights",
-            "floats",
-            [8, 4, 2, 1, 1],
-            "How frequent the letters a, b, c, … are.",
-            low=1e-6,
-            high=1e6,
-        ),
-        Parameter(
+        free_text("message", "", "Letters to hide, such as abba; empty: each is drawn."),
+        reals("weights", [8, 4, 2, 1, 1], "How frequent the letters a, b, c, … are.", low=1e-6, high=1e6),
+        real(
             "bits",
-            "float",
             8.0,
             "Budget per letter: the entropy of the symbols that are sent is at most this.",
             low=0.0,
             high=8.0,
         ),
-        Parameter(
-            "encoder", "choice", "greedy", "How letters are encoded as symbols.", choices=tuple(ENCODERS)
-        ),
-        Parameter(
+        choice("encoder", "greedy", "How letters are encoded as symbols.", ENCODERS),
+        real(
             "confidence",
-            "float",
             0.95,
             "How certain the reader must be before the next letter begins.",
             low=0.5,

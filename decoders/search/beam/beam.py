@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.logits.processor_order import stages
+from decoders.parameters import integer, switch
 from decoders.registry import strategy
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
@@ -19,7 +20,7 @@ from decoders.search.beam.beam_state import (
     too_many_returned,
 )
 from decoders.search.shaped import record_processed
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 
 def unusable(parameters: dict) -> str | None:
@@ -34,11 +35,11 @@ def unusable(parameters: dict) -> str | None:
     title="Beam search",
     family="search",
     parameters=(
-        Parameter("num_beams", "int", 4, "Hypotheses kept at each position.", low=1, high=64),
+        integer("num_beams", 4, "Hypotheses kept at each position.", low=1, high=64),
         LENGTH_PENALTY,
         EARLY_STOPPING,
         RETURNED,
-        Parameter("do_sample", "bool", False, "Draw the continuations that compete: beam sampling."),
+        switch("do_sample", False, "Draw the continuations that compete: beam sampling."),
         *SHAPING,
         *ENDS,
     ),

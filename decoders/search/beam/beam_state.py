@@ -14,27 +14,25 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
+from decoders.parameters import choice, integer, real
 from decoders.sampling.next_token import NOTHING_LEFT
-from decoders.strategy import Parameter
 
-LENGTH_PENALTY = Parameter(
+LENGTH_PENALTY = real(
     "length_penalty",
-    "float",
     1.0,
     "A finished text's score is its log-probability divided by length to this power; 0 ranks by plain sums.",
     low=-10.0,
     high=10.0,
 )
-EARLY_STOPPING = Parameter(
+EARLY_STOPPING = choice(
     "early_stopping",
-    "choice",
     "false",
     "true: stop once num_beams texts have finished; false: unless a live beam, ended now, would beat the "
     "worst of them; never: unless any continuation could.",
-    choices=("false", "true", "never"),
+    ("false", "true", "never"),
 )
 
-RETURNED = Parameter("num_return_sequences", "int", 1, "Finished texts to return.", low=1, high=64)
+RETURNED = integer("num_return_sequences", 1, "Finished texts to return.", low=1, high=64)
 
 
 def too_many_returned(parameters: dict) -> str | None:

@@ -10,13 +10,13 @@ import torch
 
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import Contrast, amplified, ratio
 from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, VIEWS, badge, token_by_token
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.search.beam.beam_state import Beams, close_step
-from decoders.strategy import Parameter
 
 FORMS = ("weighed (2023)", "ratio (2022)")
 
@@ -41,32 +41,29 @@ def unusable(parameters: dict) -> str | None:
     family="sampling",
     needs=("target", "draft"),
     parameters=(
-        Parameter(
+        choice(
             "form",
-            "choice",
             FORMS[0],
             "(1 + beta) log p - beta log q, or the ratio log p - log q, which has no beta.",
-            choices=FORMS,
+            FORMS,
         ),
-        Parameter("beta", "float", 0.5, "Weight of the amateur against the expert.", 0.0, 10.0),
-        Parameter(
+        real("beta", 0.5, "Weight of the amateur against the expert.", low=0.0, high=10.0),
+        real(
             "alpha",
-            "float",
             0.1,
             "Tokens below this share of the expert's top probability are left out; 0 keeps all.",
             low=0.0,
             high=1.0,
         ),
-        Parameter(
+        real(
             "amateur_temperature",
-            "float",
             1.0,
             "Temperature of the amateur: below 1 it is more confident in its mistakes (2022, GPT-2: 0.5).",
-            0.01,
-            100.0,
+            low=0.01,
+            high=100.0,
         ),
-        Parameter(
-            "num_beams", "int", 1, "Texts kept at each position (2022: 5); 1: greedy or sampled.", 1, 32
+        integer(
+            "num_beams", 1, "Texts kept at each position (2022: 5); 1: greedy or sampled.", low=1, high=32
         ),
         *GREEDY,
     ),

@@ -10,9 +10,10 @@ import torch
 
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.parameters import integer, real
 from decoders.registry import strategy
 from decoders.sampling.candidates import Parts, likeliest, take_best
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 
 @strategy(
@@ -20,8 +21,8 @@ from decoders.strategy import Parameter, Part
     title="Contrastive search",
     family="search",
     parameters=(
-        Parameter("penalty_alpha", "float", 0.6, "Weight of the similarity penalty; 0: greedy.", 0.0, 1.0),
-        Parameter("top_k", "int", 4, "Candidates looked ahead at each position; 1 is greedy.", 1, 64),
+        real("penalty_alpha", 0.6, "Weight of the similarity penalty; 0: greedy.", low=0.0, high=1.0),
+        integer("top_k", 4, "Candidates looked ahead at each position; 1 is greedy.", low=1, high=64),
     ),
     views=("beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",

@@ -13,6 +13,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.processor_order import stages
+from decoders.parameters import free_text, integer, switch
 from decoders.refusal import Refusal
 from decoders.registry import strategy
 from decoders.sampling.next_token import NOTHING_LEFT
@@ -28,7 +29,7 @@ from decoders.search.beam.beam_state import (
 )
 from decoders.search.beam.lexical_constraint import LexicalConstraint, Met, phrases_of, slots_per_bank
 from decoders.search.shaped import record_processed
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many
 
 
@@ -165,15 +166,14 @@ def unreadable(parameters: dict, target) -> str | None:
     title="Dynamic beam allocation",
     family="search",
     parameters=(
-        Parameter(
+        free_text(
             "phrases",
-            "text",
             "",
             "Words that the text must contain, such as dog, red ball; each gets a space before it, unless "
             "it is in double quotes.",
         ),
-        Parameter("num_beams", "int", 8, "Hypotheses kept at each position, all banks together.", 1, 64),
-        Parameter("retry", "bool", True, "A token that breaks a phrase may start a phrase again."),
+        integer("num_beams", 8, "Hypotheses kept at each position, all banks together.", low=1, high=64),
+        switch("retry", True, "A token that breaks a phrase may start a phrase again."),
         LENGTH_PENALTY,
         EARLY_STOPPING,
         RETURNED,

@@ -11,10 +11,11 @@ from dataclasses import replace
 import torch
 
 from decoders.lane import Lane
+from decoders.parameters import integer, real
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.search.beam.beam_state import EARLY_STOPPING, LENGTH_PENALTY, Beams, close_step
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 
 def uneven_groups(parameters: dict) -> str | None:
@@ -33,16 +34,15 @@ def uneven_groups(parameters: dict) -> str | None:
     title="Diverse beam search",
     family="search",
     parameters=(
-        Parameter("num_beams", "int", 4, "Hypotheses kept at each position, all groups together.", 1, 64),
-        Parameter("num_beam_groups", "int", 2, "Groups that share the beams evenly.", 1, 64),
-        Parameter(
+        integer("num_beams", 4, "Hypotheses kept at each position, all groups together.", low=1, high=64),
+        integer("num_beam_groups", 2, "Groups that share the beams evenly.", low=1, high=64),
+        real(
             "diversity_penalty",
-            "float",
             0.5,
             "Subtracted from a token's score for each beam of an earlier group that chose it at this "
             "position.",
-            0.0,
-            100.0,
+            low=0.0,
+            high=100.0,
         ),
         replace(LENGTH_PENALTY, default=0.0),  # the paper ranks by sums
         EARLY_STOPPING,

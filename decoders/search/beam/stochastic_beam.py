@@ -11,11 +11,12 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.gumbel import perturbed
+from decoders.parameters import integer
 from decoders.registry import strategy
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
 from decoders.search.beam.beam_state import Beams, close_step
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 
 @strategy(
@@ -23,7 +24,7 @@ from decoders.strategy import Parameter, Part
     title="Stochastic beam search",
     family="search",
     parameters=(
-        Parameter("num_beams", "int", 4, "Texts that are drawn, all different.", low=1, high=64),
+        integer("num_beams", 4, "Texts that are drawn, all different.", low=1, high=64),
         *SHAPING,
     ),
     papers=("language-model-decoding-as-likelihood-utility-alignment",),

@@ -17,6 +17,7 @@ from decoders.engine.input_embeddings import input_embeddings
 from decoders.engine.tree import Tree
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
+from decoders.parameters import choice, integer, real, reals, switch
 from decoders.registry import strategy
 from decoders.search.beam.beam_state import (
     EARLY_STOPPING,
@@ -26,7 +27,7 @@ from decoders.search.beam.beam_state import (
     commit_best_hypothesis,
     rank_live,
 )
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 MIXTURE = "mixture"  # the role of the scorer that reads mixtures
 UNSEEN = -200.0  # added to a draft's row where the n-grams know none of its tokens
@@ -153,46 +154,35 @@ def reads(parameters: dict) -> dict[str, set[Capability]]:
     title="Superposed decoding",
     family="search",
     parameters=(
-        Parameter("num_beams", "int", 3, "Drafts that are written at the same time.", low=1, high=32),
-        Parameter(
-            "top_k", "int", 9, "Tokens of the shared distribution that may follow a draft.", low=1, high=1000
+        integer("num_beams", 3, "Drafts that are written at the same time.", low=1, high=32),
+        integer("top_k", 9, "Tokens of the shared distribution that may follow a draft.", low=1, high=1000),
+        real(
+            "temperature", 0.06, "Temperature of the shared distribution; small: sharp.", low=0.0, high=100.0
         ),
-        Parameter(
-            "temperature",
-            "float",
-            0.06,
-            "Temperature of the shared distribution; small: sharp.",
-            low=0.0,
-            high=100.0,
-        ),
-        Parameter(
+        real(
             "alpha",
-            "float",
             0.54,
             "Weight of the n-grams against the shared distribution; 0: none.",
             low=0.0,
             high=1.0,
         ),
-        Parameter(
+        choice(
             "first_token",
-            "choice",
             FIRST[0],
             "What ranks the first tokens: the model with temperature and n-grams, or the model alone.",
-            choices=FIRST,
+            FIRST,
         ),
-        Parameter("store", "choice", "stories", "Texts whose n-grams are counted.", choices=names()),
-        Parameter(
+        choice("store", "stories", "Texts whose n-grams are counted.", names()),
+        reals(
             "ngram_weights",
-            "floats",
             [0.01, 0.04, 0.15, 0.18, 0.12],
             "Weights of the n-grams of two tokens, of three, and so on.",
             low=0.0,
             high=1.0,
             group="N-grams",
         ),
-        Parameter(
+        switch(
             "linearity",
-            "bool",
             False,
             "Also run every draft by itself, and record how similar the mixture's states are to its own.",
         ),

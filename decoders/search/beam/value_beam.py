@@ -13,12 +13,13 @@ from dataclasses import replace
 import torch
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.search.beam.beam_state import EARLY_STOPPING, LENGTH_PENALTY, Beams, close_step
 from decoders.search.shaped import shaped
 from decoders.search.stepwise import scorers
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 COMBINE = {
     "weighed sum": "Ranked by c log p + (1 - c) V, c the likelihood_weight.",
@@ -34,24 +35,15 @@ MIN_VALUE = 1e-9  # in place of 0, whose logarithm would rule out a text
     parameters=(
         *scorers.SCORER,
         scorers.NOISE,
-        Parameter("num_beams", "int", 5, "Hypotheses kept at each position.", low=1, high=32),
-        Parameter(
-            "candidates", "int", 10, "How many of each text's most likely tokens are scored.", low=1, high=64
-        ),
-        Parameter(
-            "combine",
-            "choice",
-            "weighed sum",
-            "How likelihood and value are combined.",
-            choices=tuple(COMBINE),
-        ),
-        Parameter(
+        integer("num_beams", 5, "Hypotheses kept at each position.", low=1, high=32),
+        integer("candidates", 10, "How many of each text's most likely tokens are scored.", low=1, high=64),
+        choice("combine", "weighed sum", "How likelihood and value are combined.", COMBINE),
+        real(
             "likelihood_weight",
-            "float",
             0.1,
             "For the weighted sum: 1 is the likelihood only, 0 the scorer only.",
-            0.0,
-            1.0,
+            low=0.0,
+            high=1.0,
         ),
         replace(LENGTH_PENALTY, default=0.0),
         EARLY_STOPPING,

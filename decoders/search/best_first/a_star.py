@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer
 from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
 from decoders.sampling.next_token import NOTHING_LEFT, pick
 from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
 from decoders.search.stepwise import scorers
 from decoders.search.stepwise.step_boundaries import ENDS, step_ends
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import were
 
 
@@ -50,9 +51,9 @@ class State:
     family="search",
     parameters=(
         *scorers.SCORER,
-        Parameter("num_samples", "int", 4, "Next steps sampled from each state that is opened.", 1, 32),
-        Parameter("max_calls", "int", 64, "Texts that may be scored in all.", low=1, high=10_000),
-        Parameter("step", "choice", "line", "What ends a step.", choices=tuple(ENDS)),
+        integer("num_samples", 4, "Next steps sampled from each state that is opened.", low=1, high=32),
+        integer("max_calls", 64, "Texts that may be scored in all.", low=1, high=10_000),
+        choice("step", "line", "What ends a step.", ENDS),
         replace(SHAPING[0], default=0.8),
         *SHAPING[1:],
     ),

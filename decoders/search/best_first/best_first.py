@@ -9,12 +9,13 @@ import heapq
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.search.best_first.search_state import Space, State
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many, were
 
 
@@ -113,20 +114,17 @@ FRONTIER_SUMMARIES = {
     title="Best-first search",
     family="search",
     parameters=(
-        Parameter("frontier", "choice", "best first", "Which state comes next.", choices=tuple(FRONTIERS)),
-        Parameter("max_expansions", "int", 200, "States that may be expanded in all.", low=1, high=5000),
-        Parameter("batch_size", "int", 8, "States expanded in one forward (best first only).", 1, 64),
-        Parameter("children", "int", 4, "Children that enter the queue at a time; none is discarded.", 1, 64),
-        Parameter(
-            "length_penalty", "float", 0.0, "A text's score is sum log p / length to this power.", 0.0, 2.0
-        ),
-        Parameter(
+        choice("frontier", "best first", "Which state comes next.", FRONTIERS),
+        integer("max_expansions", 200, "States that may be expanded in all.", low=1, high=5000),
+        integer("batch_size", 8, "States expanded in one forward (best first only).", low=1, high=64),
+        integer("children", 4, "Children that enter the queue at a time; none is discarded.", low=1, high=64),
+        real("length_penalty", 0.0, "A text's score is sum log p / length to this power.", low=0.0, high=2.0),
+        choice(
             "order",
-            "choice",
             "bound",
             "Priority: the best score that a prefix can reach (exact), or its own score (finishes texts "
             "sooner).",
-            choices=("bound", "score"),
+            ("bound", "score"),
         ),
         *PENALTIES,
     ),

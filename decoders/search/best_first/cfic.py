@@ -16,9 +16,10 @@ from decoders.constraints.trie import TrieNode, trie_of
 from decoders.document import document_of, sentences_of
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
+from decoders.parameters import choice, integer
 from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many
 
 BETWEEN = "\n"  # separates two passages
@@ -214,9 +215,9 @@ class Passages:
     title="Chunking-free retrieval (CFIC)",
     family="search",
     parameters=(
-        Parameter("passages", "int", 3, "Sentences at which a passage may begin (k).", low=1, high=16),
-        Parameter("passage_tokens", "int", 64, "Tokens of the longest passage (d).", low=1, high=1024),
-        Parameter("prefix", "choice", "score", "Which prefixes are kept.", choices=tuple(WAYS)),
+        integer("passages", 3, "Sentences at which a passage may begin (k).", low=1, high=16),
+        integer("passage_tokens", 64, "Tokens of the longest passage (d).", low=1, high=1024),
+        choice("prefix", "score", "Which prefixes are kept.", WAYS),
     ),
     papers=("grounding-language-model-with-chunking-free-in",),
     views=("document", "beam_tree", "entropy", "dependencies", "text"),

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
+from decoders.parameters import integer, real
 from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many
 
 IMPOSSIBLE = (
@@ -88,9 +89,9 @@ def passage_of(lane: Lane) -> list[int]:
     title="Exact-extract",
     family="search",
     parameters=(
-        Parameter("max_span", "int", 12, "Tokens of the longest span.", low=1, high=64),
-        Parameter("starts", "int", 16, "Positions of the passage whose spans share a forward.", 1, 256),
-        Parameter("length_penalty", "float", 0.0, "A score is log p / length to this power.", 0.0, 2.0),
+        integer("max_span", 12, "Tokens of the longest span.", low=1, high=64),
+        integer("starts", 16, "Positions of the passage whose spans share a forward.", low=1, high=256),
+        real("length_penalty", 0.0, "A score is log p / length to this power.", low=0.0, high=2.0),
     ),
     papers=("how-optimal-is-greedy-decoding-for-extractive",),
     reads=lambda parameters: {"target": {Capability.FULL_DISTRIBUTION}},  # of spans, likely or not

@@ -12,11 +12,12 @@ from decoders.constraints.constraint import States
 from decoders.constraints.trie import Trie
 from decoders.lane import Lane
 from decoders.logits.token_constraints import Cut, forms
+from decoders.parameters import choice, free_text, integer, switch
 from decoders.refusal import Refusal
 from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
 from decoders.search.best_first.k_shortest_paths import Automaton, Offer, PathSearch, Prefix, Searched
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many
 
 SOFTMAX = {
@@ -120,29 +121,18 @@ class LanePaths:
     title="Graph decoding",
     family="search",
     parameters=(
-        Parameter(
+        free_text(
             "outputs",
-            "text",
             "",
             "The possible texts, one per line or separated by |; each gets a space before it, unless it is "
             "in double quotes.",
         ),
-        Parameter("k_best", "int", 3, "Paths to find.", low=1, high=32),
-        Parameter(
-            "softmax", "choice", "local", "Among which tokens an edge is scored.", choices=tuple(SOFTMAX)
-        ),
-        Parameter(
-            "graph",
-            "choice",
-            "automaton",
-            "Whether equal ends are merged as well as equal prefixes.",
-            choices=tuple(GRAPH),
-        ),
-        Parameter(
-            "graph_beam", "int", 0, "Number of edges that are tried from a state; 0: all.", low=0, high=64
-        ),
-        Parameter("divide_by_length", "bool", True, "A whole path costs its sum / (tokens + 2)."),
-        Parameter("begin_with", "text", "", "How the output must begin, such as its language; empty: any."),
+        integer("k_best", 3, "Paths to find.", low=1, high=32),
+        choice("softmax", "local", "Among which tokens an edge is scored.", SOFTMAX),
+        choice("graph", "automaton", "Whether equal ends are merged as well as equal prefixes.", GRAPH),
+        integer("graph_beam", 0, "Number of edges that are tried from a state; 0: all.", low=0, high=64),
+        switch("divide_by_length", True, "A whole path costs its sum / (tokens + 2)."),
+        free_text("begin_with", "", "How the output must begin, such as its language; empty: any."),
     ),
     suits=unreadable,
     papers=("polyglot-semantic-parsing-in-apis",),

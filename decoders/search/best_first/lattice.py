@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.search.shaped import shaped
-from decoders.strategy import Parameter, Part, constrained
+from decoders.strategy import Part, constrained
 from decoders.trace.number_format import many
 
 TO_THE_END, ONE_STEP, THEN_ENDS = "to the end", "one step", "one step, then to the end"
@@ -265,36 +266,31 @@ def misfit(parameters: dict) -> str | None:
     title="Lattice",
     family="search",
     parameters=(
-        Parameter("max_forwards", "int", 64, "Nodes that may be expanded in all.", low=1, high=2000),
-        Parameter(
+        integer("max_forwards", 64, "Nodes that may be expanded in all.", low=1, high=2000),
+        choice(
             "expand",
-            "choice",
             TO_THE_END,
             "How far the best prefix is continued: to its end; by one token; or by one token until only the "
             "reserved forwards are left, then to the end.",
-            choices=(TO_THE_END, ONE_STEP, THEN_ENDS),
+            (TO_THE_END, ONE_STEP, THEN_ENDS),
         ),
-        Parameter(
+        real(
             "reserved",
-            "float",
             0.5,
             f"Share of the forwards that `{THEN_ENDS}` reserves for completing texts.",
-            0.0,
-            1.0,
+            low=0.0,
+            high=1.0,
         ),
-        Parameter("k_best", "int", 5, "Tokens considered after each node.", low=1, high=32),
-        Parameter("merge", "choice", "zip", "How texts are merged.", choices=("zip", "rcb", "never")),
-        Parameter(
+        integer("k_best", 5, "Tokens considered after each node.", low=1, high=32),
+        choice("merge", "zip", "How texts are merged.", ("zip", "rcb", "never")),
+        integer(
             "ngram",
-            "int",
             4,
             "How many of their last tokens must be the same for two texts to merge.",
             low=1,
             high=16,
         ),
-        Parameter(
-            "length_penalty", "float", 0.75, "The priority is sum log p / length to this power.", 0.0, 2.0
-        ),
+        real("length_penalty", 0.75, "The priority is sum log p / length to this power.", low=0.0, high=2.0),
         *PENALTIES,
     ),
     papers=("massive-scale-decoding-for-text-generation-using",),

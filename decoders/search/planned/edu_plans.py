@@ -13,6 +13,7 @@ import torch
 from decoders.heads.scorers.planner import unit_vectors
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
+from decoders.parameters import integer, switch
 from decoders.prompt_variant import OtherPrompt
 from decoders.registry import strategy
 from decoders.search.beam.beam_state import LENGTH_PENALTY, Beams, rank_live
@@ -20,7 +21,7 @@ from decoders.search.planned.content_plans import NextUnit, Plan, plan_beams, un
 from decoders.search.planned.discourse_units import agreement
 from decoders.search.planned.plan_tags import Source, source_of, tags_of
 from decoders.search.planned.topic_tokens import sentences
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 EVERY = "every unit tagged"  # the view that the plan model reads
 UNIT, PLAN, ADHERENCE, RERANKER = "unit", "plan", "adherence", "reranker"  # names of scores
@@ -151,9 +152,9 @@ def suits(parameters: dict, target) -> str | None:
     title="EDU plans",
     family="search",
     parameters=(
-        Parameter("num_plans", "int", 4, "Plans that are kept, each of which becomes a summary.", 1, 16),
-        Parameter("num_beams", "int", 2, "Hypotheses kept at each position under each plan.", 1, 16),
-        Parameter("rerank", "bool", True, "Output the best summary instead of that of the most likely plan."),
+        integer("num_plans", 4, "Plans that are kept, each of which becomes a summary.", low=1, high=16),
+        integer("num_beams", 2, "Hypotheses kept at each position under each plan.", low=1, high=16),
+        switch("rerank", True, "Output the best summary instead of that of the most likely plan."),
         replace(LENGTH_PENALTY, default=1.0),
     ),
     suits=suits,

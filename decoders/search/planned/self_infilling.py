@@ -13,13 +13,14 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
+from decoders.parameters import choice, free_text, integer, real, switch
 from decoders.prompt_variant import OtherPrompt
 from decoders.registry import strategy
 from decoders.sampling.next_token import pick
 from decoders.sampling.sampling_parameters import SHAPING
 from decoders.search.planned import fill_in_middle
 from decoders.search.planned.fill_in_middle import MODES, Sentinels, others
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 PREFIX, SUFFIX, MIDDLE, ONWARD = "prefix", "suffix", "middle", "left to right"
 LARGEST = "largest probability"
@@ -293,43 +294,36 @@ def without_tokens(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
     family="search",
     papers=("self-infilling-code-generation",),
     parameters=(
-        Parameter(
+        real(
             "tau",
-            "float",
             0.25,
             "When the largest probability is below this, the end of the text is written next.",
-            0.0,
-            1.0,
+            low=0.0,
+            high=1.0,
         ),
-        Parameter(
+        integer(
             "iterations",
-            "int",
             1,
             "Number of iterations: each writes the end again from left to right, then the middle.",
-            0,
-            8,
+            low=0,
+            high=8,
         ),
-        Parameter(
+        free_text(
             "suffix_prompt",
-            "text",
             "",
             "How the end begins, \\n a line break; empty: what fits the prompt; none: nothing.",
         ),
-        Parameter(
+        choice(
             "context",
-            "choice",
             "vanilla",
             "What is kept of the new end when the middle is written again: up to its last suffix prompt; "
             "the same for the second half of all lines; that half.",
-            choices=MODES,
+            MODES,
         ),
-        Parameter(
-            "random_interrupt",
-            "bool",
-            False,
-            "Below tau the end is written only with probability 1 − m / 2 tau.",
+        switch(
+            "random_interrupt", False, "Below tau the end is written only with probability 1 − m / 2 tau."
         ),
-        Parameter("stop", "text", "", "The text that completes the end, \\n a line break."),
+        free_text("stop", "", "The text that completes the end, \\n a line break."),
         replace(SHAPING[0], default=0.0),
     ),
     suits=fill_in_middle.suits,

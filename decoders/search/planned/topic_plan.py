@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from decoders.lane import Lane
+from decoders.parameters import free_text, integer, switch
 from decoders.registry import strategy
 from decoders.search.planned.topic_tokens import TopicTokens, sentences, topic_tokens, typed_topic_tokens
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 NAMED_TOPICS = 3  # topics that are named at the start of a sentence
 GRAM = 3  # tokens in a row that a sentence may not repeat from itself or from the sentence before
@@ -216,18 +217,11 @@ def suits(parameters: dict, target) -> str | None:
     title="Topic plan",
     family="search",
     parameters=(
-        Parameter(
-            "plan", "text", "", "Topics of the next sentences, such as t3 t1 t0; empty: the model's own."
-        ),
-        Parameter("forbid", "text", "", "Topics that are never chosen, such as t2, end."),
-        Parameter("num_beams", "int", 1, "Hypotheses kept at each position of a sentence.", 1, 16),
-        Parameter("max_sentences", "int", 15, "The text ends after this many topics.", 1, 64),
-        Parameter(
-            "no_repeats",
-            "bool",
-            True,
-            "No three tokens in a row occur twice in a sentence and the one before.",
-        ),
+        free_text("plan", "", "Topics of the next sentences, such as t3 t1 t0; empty: the model's own."),
+        free_text("forbid", "", "Topics that are never chosen, such as t2, end."),
+        integer("num_beams", 1, "Hypotheses kept at each position of a sentence.", low=1, high=16),
+        integer("max_sentences", 15, "The text ends after this many topics.", low=1, high=64),
+        switch("no_repeats", True, "No three tokens in a row occur twice in a sentence and the one before."),
     ),
     suits=suits,
     views=("topics", "beam_tree", "entropy", "dependencies", "text"),

@@ -13,11 +13,12 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies
+from decoders.parameters import integer, real
 from decoders.registry import strategy
 from decoders.sampling.next_token import NOTHING_LEFT, pick
 from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
 from decoders.search.stepwise import scorers
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 
 @dataclass
@@ -55,40 +56,32 @@ def unusable(parameters: dict) -> str | None:
     family="search",
     parameters=(
         *scorers.SCORER,
-        Parameter(
+        real(
             "entropy_threshold",
-            "float",
             3.0,
             "A segment ends before a token whose entropy, in nats, is at least this.",
             low=0.0,
             high=100.0,
         ),
-        Parameter(
-            "target_reward",
-            "float",
-            0.8,
-            "The reward that the whole text should have, 0 to 1.",
-            low=-100.0,
-            high=1.0,
+        real(
+            "target_reward", 0.8, "The reward that the whole text should have, 0 to 1.", low=-100.0, high=1.0
         ),
-        Parameter("alpha", "float", 0.5, "Share of target_reward in the first threshold.", low=0.0, high=1.0),
-        Parameter(
+        real("alpha", 0.5, "Share of target_reward in the first threshold.", low=0.0, high=1.0),
+        real(
             "acceptance_temperature",
-            "float",
             0.2,
             "Larger values accept rewards below the threshold more often; 0: never.",
             low=0.0,
             high=100.0,
         ),
-        Parameter("min_segment", "int", 4, "Fewest tokens in a segment.", low=1, high=512),
-        Parameter("max_segment", "int", 64, "Most tokens in a segment.", low=1, high=512),
-        Parameter(
+        integer("min_segment", 4, "Fewest tokens in a segment.", low=1, high=512),
+        integer("max_segment", 64, "Most tokens in a segment.", low=1, high=512),
+        integer(
             "max_rejections",
-            "int",
             20,
             "After this many rejections the best rejected segment is taken.",
-            0,
-            1000,
+            low=0,
+            high=1000,
         ),
         *SHAPING,
     ),

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
 from decoders.sampling.side_by_side import Sample, step, take
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 
 def too_many_finishers(parameters: dict) -> str | None:
@@ -28,10 +29,9 @@ def too_many_finishers(parameters: dict) -> str | None:
     title="First finish search",
     family="search",
     parameters=(
-        Parameter("num_samples", "int", 4, "Samples drawn side by side.", low=1, high=64),
-        Parameter(
+        integer("num_samples", 4, "Samples drawn side by side.", low=1, high=64),
+        integer(
             "finishers",
-            "int",
             1,
             "Finished samples to wait for; with several, the most frequent last line wins. With all of them "
             "it is self-consistency.",

@@ -12,11 +12,12 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax, probabilities
+from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.search.stepwise import lookahead_weights as foresight
 from decoders.search.stepwise.lookahead_weights import mean
 from decoders.search.stepwise.step_boundaries import ENDS, shared, step_ends
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many, were
 
 
@@ -66,43 +67,40 @@ class Candidate:
     title="phi-Decoding",
     family="search",
     parameters=(
-        Parameter("num_beams", "int", 4, "Texts that continue after each step.", low=1, high=16),
-        Parameter("num_rollouts", "int", 4, "Next steps sampled for each of them.", low=1, high=16),
-        Parameter("step", "choice", "sentence", "What ends a step (the paper: a line).", choices=tuple(ENDS)),
-        Parameter("max_steps", "int", 8, "Maximum number of steps with foresight.", low=1, high=64),
-        Parameter("min_steps", "int", 2, "Minimum number of steps with foresight.", low=1, high=64),
-        Parameter("foresight_tokens", "int", 0, "Tokens of a foresight; 0: to the end of the text.", low=0),
-        Parameter("clusters", "int", 3, "Maximum number of clusters of similar foresights.", low=1, high=16),
-        Parameter(
+        integer("num_beams", 4, "Texts that continue after each step.", low=1, high=16),
+        integer("num_rollouts", 4, "Next steps sampled for each of them.", low=1, high=16),
+        choice("step", "sentence", "What ends a step (the paper: a line).", ENDS),
+        integer("max_steps", 8, "Maximum number of steps with foresight.", low=1, high=64),
+        integer("min_steps", 2, "Minimum number of steps with foresight.", low=1, high=64),
+        integer("foresight_tokens", 0, "Tokens of a foresight; 0: to the end of the text.", low=0),
+        integer("clusters", 3, "Maximum number of clusters of similar foresights.", low=1, high=16),
+        real(
             "delta",
-            "float",
             0.7,
             "Foresight stops once a cluster has this share of the foresights.",
-            0.0,
-            1.0,
+            low=0.0,
+            high=1.0,
         ),
-        Parameter(
-            "sigma", "float", 1.0, "Standard deviations below the mean at which a step is pruned.", 0.0, 10.0
+        real(
+            "sigma", 1.0, "Standard deviations below the mean at which a step is pruned.", low=0.0, high=10.0
         ),
-        Parameter("temperature", "float", 0.6, "Temperature of steps; 0 is greedy.", low=0.0, high=100.0),
-        Parameter(
+        real("temperature", 0.6, "Temperature of steps; 0 is greedy.", low=0.0, high=100.0),
+        real(
             "foresight_temperature",
-            "float",
             1.0,
             "Temperature of foresights and of the texts' ends; 0 is greedy.",
             low=0.0,
             high=100.0,
         ),
-        Parameter("tau_1", "float", 0.6, "Temperature of the advantages.", low=0.01, high=10.0),
-        Parameter("tau_2", "float", 0.6, "Temperature of the clusters' shares.", low=0.01, high=10.0),
-        Parameter("tau", "float", 0.6, "Temperature of the draw.", low=0.01, high=10.0),
-        Parameter(
+        real("tau_1", 0.6, "Temperature of the advantages.", low=0.01, high=10.0),
+        real("tau_2", 0.6, "Temperature of the clusters' shares.", low=0.01, high=10.0),
+        real("tau", 0.6, "Temperature of the draw.", low=0.01, high=10.0),
+        choice(
             "form",
-            "choice",
             "paper",
             "The paper's formula, or that of its code, which drops candidates without an advantage before "
             "clustering.",
-            choices=("paper", "code"),
+            ("paper", "code"),
         ),
     ),
     papers=("phi-decoding",),

@@ -12,13 +12,14 @@ import torch
 
 from decoders.heads.scorers.ranker import Ranker
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.registry import strategy
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
 from decoders.sampling.side_by_side import extended
 from decoders.search.stepwise import scorers
 from decoders.search.stepwise.step_boundaries import shared
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many
 
 RANKER, LIKELIHOOD = "ranker", "likelihood"
@@ -138,9 +139,9 @@ def scorer_part(parameters: dict) -> Part:
             help="What ranks texts: the trained ranker, the model's likelihood, a rule, or the reward head.",
         ),
         *scorers.SCORER[1:],
-        Parameter("num_samples", "int", 10, "Blocks sampled after each beam.", 1, 64),
-        Parameter("num_beams", "int", 2, "Texts that continue after each round.", 1, 16),
-        Parameter("block_length", "int", 20, "Tokens of a block; 0: to the end, which is best of n.", 0, 512),
+        integer("num_samples", 10, "Blocks sampled after each beam.", low=1, high=64),
+        integer("num_beams", 2, "Texts that continue after each round.", low=1, high=16),
+        integer("block_length", 20, "Tokens of a block; 0: to the end, which is best of n.", low=0, high=512),
         *(replace(p, default=0.9) if p.name == "top_p" else p for p in SHAPING),
     ),
     together=scorers.unusable,

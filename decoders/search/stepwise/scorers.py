@@ -15,8 +15,9 @@ import torch
 
 from decoders.callbacks import Callbacks
 from decoders.lane import Lane
+from decoders.parameters import choice, free_text, integer, real
 from decoders.refusal import Refusal
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 SIDE = r"\d+(?:[+*-]\d+)*"
 EQUATION = re.compile(rf"(?<![\d+*-])({SIDE})=(\d+)(?!\d)")
@@ -144,21 +145,12 @@ RULES: dict[str, tuple[Callable[[Text, dict], float], str]] = {
 }
 REWARD_SUMMARY = "The target's reward head: the probability that the text is, or may still become, right."
 SCORER = (
-    Parameter(
-        "scorer",
-        "choice",
-        "length",
-        "What scores a text: a rule, tests, or the reward head.",
-        choices=(*RULES, "reward"),
-    ),
-    Parameter("keywords", "text", "", "For keyword: words that should occur, such as dog, ball."),
-    Parameter(
-        "words", "int", 12, "For length: the number of words that the text should have.", low=1, high=1000
-    ),
+    choice("scorer", "length", "What scores a text: a rule, tests, or the reward head.", (*RULES, "reward")),
+    free_text("keywords", "", "For keyword: words that should occur, such as dog, ball."),
+    integer("words", 12, "For length: the number of words that the text should have.", low=1, high=1000),
 )
-NOISE = Parameter(
+NOISE = real(
     "value_noise",
-    "float",
     0.0,
     "Makes the scorer worse: values are drawn around the true ones with this standard deviation, clipped "
     "to 0 and 1.",

@@ -13,10 +13,11 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax, one_hot, probabilities
+from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.sampling.candidates import Candidate, likeliest
 from decoders.search.stepwise import scorers
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.events import GAUGE
 
 DIRECT, INDIRECT, CD, ARGS, CODE = "direct", "indirect", "cd", "args", "code"
@@ -86,29 +87,27 @@ def unusable(parameters: dict) -> str | None:
     family="search",
     parameters=(
         *scorers.SCORER,
-        Parameter(
+        choice(
             "variant",
-            "choice",
             DIRECT,
             "Whose continuations are scored: the aligned model's (direct; indirect corrects for its other "
             "reward; code as released), the target's own (cd), or none (args).",
-            choices=(DIRECT, INDIRECT, CD, ARGS, CODE),
+            (DIRECT, INDIRECT, CD, ARGS, CODE),
         ),
-        Parameter("candidates", "int", 10, "How many of the most likely tokens are scored.", 1, 64),
-        Parameter("guidance", "float", 4.0, "1 / alpha, the weight of the value; 0 is greedy.", 0.0, 1e3),
-        Parameter("rollout_tokens", "int", 16, "Tokens of a continuation; 0: to the end.", 0, 512),
-        Parameter("num_rollouts", "int", 1, "Continuations of each candidate.", 1, 16),
-        Parameter(
-            "rollout_temperature", "float", 1.0, "Temperature of the continuations; 0 is greedy.", 0.0, 100.0
+        integer("candidates", 10, "How many of the most likely tokens are scored.", low=1, high=64),
+        real("guidance", 4.0, "1 / alpha, the weight of the value; 0 is greedy.", low=0.0, high=1e3),
+        integer("rollout_tokens", 16, "Tokens of a continuation; 0: to the end.", low=0, high=512),
+        integer("num_rollouts", 1, "Continuations of each candidate.", low=1, high=16),
+        real(
+            "rollout_temperature", 1.0, "Temperature of the continuations; 0 is greedy.", low=0.0, high=100.0
         ),
-        Parameter("beta", "float", 1.0, "For indirect: larger values reweight texts less.", 0.01, 100.0),
-        Parameter(
+        real("beta", 1.0, "For indirect: larger values reweight texts less.", low=0.01, high=100.0),
+        real(
             "temperature",
-            "float",
             0.0,
             "0 takes the best; otherwise the token is drawn from the softmax of the totals.",
-            0.0,
-            100.0,
+            low=0.0,
+            high=100.0,
         ),
     ),
     together=unusable,

@@ -10,13 +10,14 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
+from decoders.parameters import choice, integer
 from decoders.registry import strategy
 from decoders.sampling.next_token import pick
 from decoders.sampling.sampling_parameters import SHAPING
 from decoders.search.tree_search import constraints
 from decoders.search.tree_search.constraints import ASKED, Gate
 from decoders.search.tree_search.program_tree import TRIES, Programs
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many
 
 FUTURE = "allowed future"  # c~ of a prefix
@@ -26,9 +27,7 @@ DEAD_ENDS = {
     "whole text.",
     "start over": "After a dead end the whole text is drawn again: each text then has its exact probability.",
 }
-DEAD_END = Parameter(
-    "dead_end", "choice", "go back", "Where a draw continues after a dead end.", choices=tuple(DEAD_ENDS)
-)
+DEAD_END = choice("dead_end", "go back", "Where a draw continues after a dead end.", DEAD_ENDS)
 
 
 class Futures:
@@ -187,7 +186,7 @@ class Asap:
     family="search",
     parameters=(
         *ASKED,
-        Parameter("samples", "int", 4, "Texts drawn one after another; the last is output.", low=1, high=512),
+        integer("samples", 4, "Texts drawn one after another; the last is output.", low=1, high=512),
         DEAD_END,
         *SHAPING,
     ),

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from decoders.lane import Lane
+from decoders.parameters import free_text
 from decoders.search.stepwise import scorers
 from decoders.search.stepwise.scorers import RULES, Text
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 
 def well_formed(text: Text, parameters: dict) -> float:
@@ -45,8 +46,8 @@ CONSTRAINTS = {
     ),
 }
 ASKED = (
-    Parameter("constraints", "text", "", "Any of " + ", ".join(CONSTRAINTS) + "; empty: none."),
-    Parameter("keywords", "text", "", "For keyword: words that should occur, such as dog, ball."),
+    free_text("constraints", "", "Any of " + ", ".join(CONSTRAINTS) + "; empty: none."),
+    free_text("keywords", "", "For keyword: words that should occur, such as dog, ball."),
 )
 
 

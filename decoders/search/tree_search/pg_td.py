@@ -10,11 +10,12 @@ from typing import Any
 
 from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
+from decoders.parameters import choice, integer, real, switch
 from decoders.registry import strategy
 from decoders.search.stepwise import scorers
 from decoders.search.stepwise.scorers import SCORER, Scorer
 from decoders.search.tree_search.mcts import Edge, State, TreeSearch
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many, were
 
 RULES = {
@@ -45,26 +46,17 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
     family="search",
     parameters=(
         *SCORER,
-        Parameter("rollouts", "int", 16, "Texts that are completed and tested.", low=1, high=512),
-        Parameter("width", "int", 3, "How many next tokens are tried after a prefix.", low=1, high=32),
-        Parameter(
-            "selection", "choice", "p-ucb", "How a child is selected on the way down.", choices=tuple(RULES)
+        integer("rollouts", 16, "Texts that are completed and tested.", low=1, high=512),
+        integer("width", 3, "How many next tokens are tried after a prefix.", low=1, high=32),
+        choice("selection", "p-ucb", "How a child is selected on the way down.", RULES),
+        real("c", 4.0, "Weight of the exploration bonus.", low=0.0, high=100.0),
+        real(
+            "c_base", 10.0, "The larger this is, the later the weight of the bonus grows.", low=0.1, high=1e6
         ),
-        Parameter("c", "float", 4.0, "Weight of the exploration bonus.", low=0.0, high=100.0),
-        Parameter(
-            "c_base",
-            "float",
-            10.0,
-            "The larger this is, the later the weight of the bonus grows.",
-            low=0.1,
-            high=1e6,
-        ),
-        Parameter("num_beams", "int", 1, "Beams that complete a text; 1 is greedy.", low=1, high=8),
-        Parameter(
-            "test_all_beams", "bool", False, "Test the texts of all beams, not only the most likely one."
-        ),
-        Parameter("temperature", "float", 0.0, "Above 0: completions are sampled instead.", 0.0, 100.0),
-        Parameter("cache", "bool", True, "Reuse earlier completions and scores."),
+        integer("num_beams", 1, "Beams that complete a text; 1 is greedy.", low=1, high=8),
+        switch("test_all_beams", False, "Test the texts of all beams, not only the most likely one."),
+        real("temperature", 0.0, "Above 0: completions are sampled instead.", low=0.0, high=100.0),
+        switch("cache", True, "Reuse earlier completions and scores."),
     ),
     papers=("planning-with-large-language-models-for-code",),
     views=("visit_tree", "entropy", "dependencies", "text"),

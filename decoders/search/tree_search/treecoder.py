@@ -12,6 +12,7 @@ import torch
 from decoders import registry
 from decoders.constraints.settings import CONSTRAINT
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.search.beam.beam_state import EARLY_STOPPING, LENGTH_PENALTY, Beams, best_finished, rank_live
 from decoders.search.best_first import best_first
@@ -20,7 +21,7 @@ from decoders.search.tree_search import constraints, mcts, pg_td
 from decoders.search.tree_search.asap import Asap
 from decoders.search.tree_search.constraints import ASKED, Gate
 from decoders.search.tree_search.program_tree import TRIES, Programs
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many
 
 
@@ -287,23 +288,16 @@ def badge(parameters: dict) -> str:
     title="TreeCoder",
     family="search",
     parameters=(
-        Parameter(
-            "decoder", "choice", "beam", "Which partial programs are continued.", choices=tuple(DECODERS)
-        ),
+        choice("decoder", "beam", "Which partial programs are continued.", DECODERS),
         *ASKED,
-        Parameter("population", "int", 4, "Texts side by side: beams, samples, particles.", low=1, high=32),
-        Parameter(
-            "temperature", "float", 1.0, "Temperature of draws: below 1 sharper, 0 is greedy.", 0.0, 100.0
-        ),
-        Parameter(
-            "rollouts", "int", 32, "For mcts and best first: maximum number of iterations.", low=1, high=2000
-        ),
-        Parameter(
+        integer("population", 4, "Texts side by side: beams, samples, particles.", low=1, high=32),
+        real("temperature", 1.0, "Temperature of draws: below 1 sharper, 0 is greedy.", low=0.0, high=100.0),
+        integer("rollouts", 32, "For mcts and best first: maximum number of iterations.", low=1, high=2000),
+        choice(
             "backup",
-            "choice",
             "win rate",
             "For mcts: the value of a prefix is the mean Phi of its rollouts, or the best of them.",
-            choices=("win rate", "maximum"),
+            ("win rate", "maximum"),
         ),
         LENGTH_PENALTY,
         EARLY_STOPPING,

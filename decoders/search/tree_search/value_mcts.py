@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from statistics import NormalDist
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.search.stepwise import scorers
 from decoders.search.stepwise.scorers import Scorer
 from decoders.search.tree_search.mcts import Edge, State, TreeSearch
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.number_format import many
 
 MIN_SPAN = 1e-8  # values that are closer than this count as equal
@@ -31,30 +32,23 @@ VALUES = {
     parameters=(
         *scorers.SCORER,
         scorers.NOISE,
-        Parameter("simulations", "int", 16, "Prefixes tried before each token (paper: 50).", 1, 512),
-        Parameter(
-            "width", "int", 20, "How many of the most likely next tokens are tried after a prefix.", 1, 64
+        integer("simulations", 16, "Prefixes tried before each token (paper: 50).", low=1, high=512),
+        integer(
+            "width", 20, "How many of the most likely next tokens are tried after a prefix.", low=1, high=64
         ),
-        Parameter("c", "float", 1.25, "Weight of the exploration bonus.", 0.0, 100.0),
-        Parameter(
+        real("c", 1.25, "Weight of the exploration bonus.", low=0.0, high=100.0),
+        real(
             "c_base",
-            "float",
             19652.0,
             "The larger this is, the later the weight of the bonus grows; 0: never.",
-            0.0,
-            1e9,
+            low=0.0,
+            high=1e9,
         ),
-        Parameter(
-            "q_values",
-            "choice",
-            RESCALED,
-            "Whether Q is rescaled among siblings or used unchanged.",
-            choices=tuple(VALUES),
+        choice("q_values", RESCALED, "Whether Q is rescaled among siblings or used unchanged.", VALUES),
+        real(
+            "root_noise", 0.25, "Share of Dirichlet noise in the priors of the next token.", low=0.0, high=1.0
         ),
-        Parameter(
-            "root_noise", "float", 0.25, "Share of Dirichlet noise in the priors of the next token.", 0.0, 1.0
-        ),
-        Parameter("noise_shape", "float", 0.3, "Concentration of the Dirichlet noise.", low=0.01, high=100.0),
+        real("noise_shape", 0.3, "Concentration of the Dirichlet noise.", low=0.01, high=100.0),
     ),
     together=scorers.unusable,
     suits=scorers.unscored,

@@ -8,6 +8,7 @@ token.
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.asynchronous.branches import (
     best_probabilities,
@@ -21,7 +22,6 @@ from decoders.speculative.asynchronous.pearl import CONCURRENT, schedule
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.forward_times import tokens_per_target_forward
 from decoders.speculative.interfaces import Draft
-from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
 MAX_SEQUENCES = 8  # sequences
@@ -73,9 +73,8 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
     name="duodecoding",
     title="DuoDecoding",
     parameters=(
-        Parameter(
+        integer(
             "budget",
-            "int",
             12,
             "Tokens that the draft writes per round; 0: as many as it writes in "
             "the time of one target forward, measured here.",

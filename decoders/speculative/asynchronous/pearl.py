@@ -7,20 +7,18 @@ concurrent_forward.py runs the forwards at the same time.
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import integer, switch
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.asynchronous.overlapped_rounds import drafted_chain, overlapped
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.forward_times import tokens_per_target_forward
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Pair
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 MAX_WINDOW = 32  # tokens of a window
-CONCURRENT = Parameter(
-    "concurrent",
-    "bool",
-    True,
-    "Target and draft compute at the same time; the tokens are the same either way.",
+CONCURRENT = switch(
+    "concurrent", True, "Target and draft compute at the same time; the tokens are the same either way."
 )
 
 
@@ -57,25 +55,22 @@ def measured_window(lane: Lane) -> int:
     name="pearl",
     title="PEARL",
     parameters=(
-        Parameter(
+        integer(
             "num_assistant_tokens",
-            "int",
             4,
             "Tokens that the draft writes per round; 0: as many as it "
             "writes in the time of one target forward, measured here.",
             low=0,
             high=MAX_WINDOW,
         ),
-        Parameter(
+        switch(
             "pre_verify",
-            "bool",
             True,
             "The target tests the first token of a window while the draft writes "
             "the rest; without it, the target waits for the window.",
         ),
-        Parameter(
+        switch(
             "post_verify",
-            "bool",
             True,
             "The draft writes the next window while the target tests this one; "
             "without it, the draft waits, and a window that passes is followed by the target's own token.",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from decoders.heads import Outlook
 from decoders.heads.scorers.outlook import ALL, NONE, SOME
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.asynchronous.branches import (
     best_probabilities,
@@ -23,7 +24,6 @@ from decoders.speculative.asynchronous.overlapped_rounds import overlapped
 from decoders.speculative.asynchronous.pearl import CONCURRENT, schedule
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.interfaces import Draft
-from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
 HEAD, OWN = "trained predictor", "draft's confidence"
@@ -93,24 +93,18 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
     name="specbranch",
     title="SpecBranch",
     parameters=(
-        Parameter("num_assistant_tokens", "int", 4, "Tokens of each branch per round.", low=1, high=32),
-        Parameter(
-            "max_branches",
-            "int",
-            6,
-            "Number of branches where the draft is completely uncertain.",
-            low=1,
-            high=16,
+        integer("num_assistant_tokens", 4, "Tokens of each branch per round.", low=1, high=32),
+        integer(
+            "max_branches", 6, "Number of branches where the draft is completely uncertain.", low=1, high=16
         ),
-        Parameter(
+        real(
             "epsilon",
-            "float",
             0.4,
             "A token to which the draft gives a lower probability is uncertain.",
             low=0.0,
             high=1.0,
         ),
-        Parameter("predictor", "choice", HEAD, "What decides where a window is cut.", choices=(HEAD, OWN)),
+        choice("predictor", HEAD, "What decides where a window is cut.", (HEAD, OWN)),
         CONCURRENT,
         *GREEDY,
     ),

@@ -6,6 +6,7 @@ Qian et al. (2024), BASS: Batched Attention-optimized Speculative Sampling.
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.batched.shared_batch import (
     BATCH_VIEWS,
@@ -21,7 +22,6 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_length import Length, batch_heuristic
 from decoders.speculative.interfaces import Draft, Pair, Verification
-from decoders.strategy import Parameter
 
 INCREMENT, DIVISOR, LIMIT = 2, 10, 32  # the paper's constants
 
@@ -43,7 +43,7 @@ def bass_pair(parameters: dict) -> Pair:
     title="BASS",
     parameters=(
         PROMPTS,
-        Parameter("num_assistant_tokens", "int", 7, "Initial number of guesses per text.", low=1, high=LIMIT),
+        integer("num_assistant_tokens", 7, "Initial number of guesses per text.", low=1, high=LIMIT),
         *GREEDY,
     ),
     papers=("bass",),

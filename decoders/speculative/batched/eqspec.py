@@ -8,6 +8,7 @@ batch, target and draft alike; see padded_batch.py.
 from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
 from decoders.speculative.batched.padded_batch import BY_COLUMN, PADDING_KEPT, Rectangle
@@ -22,13 +23,12 @@ from decoders.speculative.batched.shared_batch import (
 )
 from decoders.speculative.interfaces import Draft, Verification, Verifier, VerifierInput, badge, described
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
-from decoders.strategy import Parameter
 from decoders.trace.reasons import Code, Reason
 
 NONE, MISMATCH = "none", "first mismatch kept"
 MISTAKES = (NONE, BY_COLUMN, PADDING_KEPT, MISMATCH)
 VIEWS = ("batch", "draft_rounds", "one_round", "timeline", "entropy", "text")
-GUESSES = Parameter("num_assistant_tokens", "int", 5, "Guesses per text and round.", low=1, high=32)
+GUESSES = integer("num_assistant_tokens", 5, "Guesses per text and round.", low=1, high=32)
 
 
 def keeps_the_mismatch(inputs: VerifierInput) -> Verification:
@@ -86,7 +86,7 @@ def decode(
     parameters=(
         PROMPTS,
         GUESSES,
-        Parameter("mistake", "choice", NONE, "A deliberate mistake, to see what it costs.", choices=MISTAKES),
+        choice("mistake", NONE, "A deliberate mistake, to see what it costs.", MISTAKES),
         MODEL_DEFAULTS,
     ),
     papers=("batch-speculative-decoding-done-right",),
@@ -123,8 +123,8 @@ def eqspec(lane: Lane) -> Iterator[None]:
     parameters=(
         PROMPTS,
         GUESSES,
-        Parameter("batch_size", "int", 2, "Number of texts that share a forward.", low=1, high=16),
-        Parameter("window", "int", 4, "Number of texts from which a batch is chosen.", low=1, high=16),
+        integer("batch_size", 2, "Number of texts that share a forward.", low=1, high=16),
+        integer("window", 4, "Number of texts from which a batch is chosen.", low=1, high=16),
         MODEL_DEFAULTS,
     ),
     papers=("batch-speculative-decoding-done-right",),

@@ -14,21 +14,16 @@ import torch
 from decoders.chooser import SeparateStreams
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
+from decoders.parameters import free_text
 from decoders.speculative.draft_verify_loop import distributions, judged
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import likeliest, sampled
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verification, Verifier
-from decoders.strategy import Parameter
 
 BATCH_VIEWS = ("batch", "draft_rounds", "one_round", "timeline", "entropy", "dependencies", "text")
 MAX_TEXTS = 15  # texts beside the lane's own
 OTHERS = "Once upon a time\nThe old man looked at the sky and said,\nBen has a red ball. Mia has a"
-PROMPTS = Parameter(
-    "prompts",
-    "text",
-    OTHERS,
-    "The other texts of the batch: one prompt per line.",
-)
+PROMPTS = free_text("prompts", OTHERS, "The other texts of the batch: one prompt per line.")
 
 
 def lines(parameters: dict) -> list[str]:

@@ -6,6 +6,7 @@ Wu et al. (2025), TETRIS: Optimal Draft Token Selection for Batch Speculative De
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.batched.shared_batch import (
     BATCH_VIEWS,
@@ -20,7 +21,6 @@ from decoders.speculative.batched.shared_batch import (
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.interfaces import Draft, Pair
-from decoders.strategy import Parameter
 
 DRAWN, LIKELIEST = "drawn tokens", "most likely tokens"
 REASON = "Other guesses of the batch promised more: it is not submitted."
@@ -65,16 +65,9 @@ def tetris_pair(parameters: dict) -> Pair:
     title="TETRIS",
     parameters=(
         PROMPTS,
-        Parameter(
-            "num_assistant_tokens",
-            "int",
-            3,
-            "Guesses per text that the target can verify.",
-            low=1,
-            high=16,
-        ),
-        Parameter("extra_tokens", "int", 3, "Additional guesses that are drafted per text.", low=0, high=16),
-        Parameter("scores", "choice", DRAWN, "How guesses are ranked.", choices=(DRAWN, LIKELIEST)),
+        integer("num_assistant_tokens", 3, "Guesses per text that the target can verify.", low=1, high=16),
+        integer("extra_tokens", 3, "Additional guesses that are drafted per text.", low=0, high=16),
+        choice("scores", DRAWN, "How guesses are ranked.", (DRAWN, LIKELIEST)),
         *GREEDY,
     ),
     papers=("tetris",),

@@ -12,6 +12,7 @@ import torch
 
 from decoders.heads import AdaEagle
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, switch
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
@@ -21,7 +22,6 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import Length, chain
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
 from decoders.speculative.interfaces import Draft, Pair, Seen, Verification
-from decoders.strategy import Parameter
 
 TRAINED, FIXED_LENGTH = "trained", "fixed length"
 MISSING = (
@@ -91,17 +91,15 @@ def adaeagle_pair(parameters: dict) -> Pair:
     name="adaeagle",
     title="AdaEAGLE",
     parameters=(
-        Parameter("num_assistant_tokens", "int", 6, "Maximum length of a chain in tokens.", low=1, high=32),
-        Parameter(
+        integer("num_assistant_tokens", 6, "Maximum length of a chain in tokens.", low=1, high=32),
+        choice(
             "predictor",
-            "choice",
             TRAINED,
             "What decides the length of a chain: the trained network, or nothing.",
-            choices=(TRAINED, FIXED_LENGTH),
+            (TRAINED, FIXED_LENGTH),
         ),
-        Parameter(
+        switch(
             "joint_stop",
-            "bool",
             False,
             "End a chain only if it also has become unlikely (its log-probability is below -0.6).",
         ),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
@@ -17,7 +18,6 @@ from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head
 from decoders.speculative.interfaces import RELAXED_VIEWS, Draft, Pair, Shape
 from decoders.speculative.verifiers.block_tests import Value, block_tests, in_best, within
-from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
 SAYS = "Each head guesses one position further ahead, all from the target's newest state."
@@ -72,21 +72,18 @@ def value_in(lane: Lane) -> Value:
     name="blockwise",
     title="Blockwise parallel decoding",
     parameters=(
-        Parameter("block", "int", 4, "Tokens in a block, including the target's own next token.", 1, LONGEST),
-        Parameter(
+        integer("block", 4, "Tokens in a block, including the target's own next token.", low=1, high=LONGEST),
+        choice(
             "acceptance",
-            "choice",
             EXACT,
             "Which guesses pass: the target's most likely token, its k most likely, or numbers close to "
             "its most likely one.",
-            choices=(EXACT, TOP, DISTANCE),
+            (EXACT, TOP, DISTANCE),
         ),
-        Parameter("best", "int", 2, "For the test `top k`: the k.", low=1, high=64),
-        Parameter(
-            "epsilon", "float", 2.0, "For the test `distance`: how far away a number may be.", 0.0, 1e6
-        ),
-        Parameter(
-            "minimum_block", "int", 1, "This many tokens of a block always pass; 1: only the first.", 1, 16
+        integer("best", 2, "For the test `top k`: the k.", low=1, high=64),
+        real("epsilon", 2.0, "For the test `distance`: how far away a number may be.", low=0.0, high=1e6),
+        integer(
+            "minimum_block", 1, "This many tokens of a block always pass; 1: only the first.", low=1, high=16
         ),
         *GREEDY,
     ),

@@ -15,6 +15,7 @@ import torch
 from decoders.datastore import Prefix, concatenated_texts, encoded, names
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
@@ -24,7 +25,6 @@ from decoders.speculative.drafters.sausage import NGrams, best_paths, common, or
 from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.drafters.trained_head import TrainedHead, head_of_kind, needs_head
 from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair, Seen, Verification
-from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
 TEXT = "the text so far"  # the store that is the lane's own text
@@ -152,11 +152,9 @@ def suits(parameters: dict, target: Any) -> str | None:
     return needs_head(parameters["heads"], TITLES[parameters["heads"]])(parameters, target)
 
 
-HEADS = Parameter(
-    "heads", "choice", BLOCKWISE, "The heads whose guesses form the lattice.", choices=(BLOCKWISE, MEDUSA)
-)
-CANDIDATES = Parameter("candidates", "int", 8, "Candidates per depth in the lattice.", low=1, high=32)
-DEPTH = Parameter("depth", "int", 4, "Maximum depth of the lattice.", low=1, high=16)
+HEADS = choice("heads", BLOCKWISE, "The heads whose guesses form the lattice.", (BLOCKWISE, MEDUSA))
+CANDIDATES = integer("candidates", 8, "Candidates per depth in the lattice.", low=1, high=32)
+DEPTH = integer("depth", 4, "Maximum depth of the lattice.", low=1, high=16)
 DECLARED = {
     "papers": ("towards-fast-inference",),
     "suits": suits,
@@ -170,12 +168,10 @@ DECLARED = {
         HEADS,
         replace(CANDIDATES, default=6),
         DEPTH,
-        Parameter("paths", "int", 4, "Paths of the lattice that are drafted.", low=1, high=32),
-        Parameter(
-            "weight", "float", 1.0, "Weight of the n-grams beside the heads; 0: none.", low=0.0, high=10.0
-        ),
-        Parameter("ngram", "int", 3, "Length of the longest n-grams.", low=1, high=5),
-        Parameter("store", "choice", "stories", "Texts whose n-grams are counted.", choices=(*names(), TEXT)),
+        integer("paths", 4, "Paths of the lattice that are drafted.", low=1, high=32),
+        real("weight", 1.0, "Weight of the n-grams beside the heads; 0: none.", low=0.0, high=10.0),
+        integer("ngram", 3, "Length of the longest n-grams.", low=1, high=5),
+        choice("store", "stories", "Texts whose n-grams are counted.", (*names(), TEXT)),
         *GREEDY,
     ),
     **DECLARED,
@@ -218,7 +214,7 @@ def blockwise_refined_pair(parameters: dict) -> Pair:
         HEADS,
         CANDIDATES,
         DEPTH,
-        Parameter("weight", "float", 1.0, "Weight of the small model beside the heads; 0: none.", 0.0, 10.0),
+        real("weight", 1.0, "Weight of the small model beside the heads; 0: none.", low=0.0, high=10.0),
         *GREEDY,
     ),
     **DECLARED,

@@ -11,6 +11,7 @@ from typing import Any
 
 from decoders.heads.cross_attention.dream import Dream
 from decoders.lane import Lane
+from decoders.parameters import switch
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
@@ -18,7 +19,6 @@ from decoders.speculative.draft_heads.trees import DYNAMIC, tree_of, tree_parame
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import Find, from_head, head_of_kind, needs_head
 from decoders.speculative.interfaces import Pair
-from decoders.strategy import Parameter
 
 KIND = Dream.kind
 GATE = "The gate lets {:.0%} of what the target's last states say into the draft."
@@ -53,9 +53,7 @@ def dream_pair(parameters: dict) -> Pair:
     title="DREAM (text)",
     parameters=(
         *tree_parameters(DYNAMIC, nodes=24, depth=5, width=4),
-        Parameter(
-            "gate", "bool", True, "The learned gate to the target's states; without it they are not used."
-        ),
+        switch("gate", True, "The learned gate to the target's states; without it they are not used."),
         *GREEDY,
     ),
     papers=("dream",),

@@ -6,6 +6,7 @@ is heads/cross_attention/glide.py, the expansion drafters/confidence_siblings.py
 """
 
 from decoders.heads.cross_attention.glide import Glide
+from decoders.parameters import integer, switch
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
@@ -13,7 +14,6 @@ from decoders.speculative.drafters.confidence_siblings import confidence_sibling
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head
 from decoders.speculative.interfaces import Pair
-from decoders.strategy import Parameter
 
 KIND = Glide.kind
 
@@ -22,8 +22,8 @@ KIND = Glide.kind
     name="glide",
     title="GliDe with CaPE",
     parameters=(
-        Parameter("num_assistant_tokens", "int", 4, "Tokens of the chain per round (gamma).", low=1, high=32),
-        Parameter("cape", "bool", True, "Draft siblings where the draft is uncertain; without it, a chain."),
+        integer("num_assistant_tokens", 4, "Tokens of the chain per round (gamma).", low=1, high=32),
+        switch("cape", True, "Draft siblings where the draft is uncertain; without it, a chain."),
         *GREEDY,
     ),
     papers=("glide-with-a-cape",),

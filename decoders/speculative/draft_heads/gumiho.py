@@ -7,6 +7,7 @@ from collections import Counter
 
 from decoders.heads.feature_drafters.gumiho import SERIAL
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
@@ -15,7 +16,6 @@ from decoders.speculative.drafters.dynamic_trees import best_children, keep
 from decoders.speculative.drafters.fixed_trees import Guess, open_ends
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
 from decoders.speculative.interfaces import FIXED, Draft, Pair, Shape
-from decoders.strategy import Parameter
 
 SAYS = "A serial network of two layers guesses two tokens, and parallel networks the ones after them."
 SERIALLY, IN_PARALLEL, BORROWED = "serial", "parallel", "borrowed"
@@ -92,19 +92,11 @@ def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
     name="gumiho",
     title="Gumiho",
     parameters=(
-        Parameter("serial_width", "int", 6, "Best paths kept on each of the first two levels.", 1, 32),
-        Parameter("parallel_width", "int", 12, "Best paths kept on each later level.", low=1, high=64),
-        Parameter(
-            "nodes",
-            "int",
-            24,
-            "Maximum number of drafted nodes, not counting borrowed ones.",
-            low=1,
-            high=128,
-        ),
-        Parameter(
+        integer("serial_width", 6, "Best paths kept on each of the first two levels.", low=1, high=32),
+        integer("parallel_width", 12, "Best paths kept on each later level.", low=1, high=64),
+        integer("nodes", 24, "Maximum number of drafted nodes, not counting borrowed ones.", low=1, high=128),
+        integer(
             "borrowed",
-            "int",
             4,
             "Maximum number of nodes that paths which end early borrow from longer ones; 0: none.",
             low=0,

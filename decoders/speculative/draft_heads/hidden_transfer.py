@@ -7,6 +7,7 @@ maps are heads/path_independent/hidden_transfer.py, the forward is engine/inject
 
 from decoders.engine.capabilities import Capability
 from decoders.heads.path_independent.hidden_transfer import HiddenTransfer
+from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
@@ -14,7 +15,6 @@ from decoders.speculative.draft_heads.own_forward import plan_of, slot_parameter
 from decoders.speculative.drafters.own_slots import own_slots
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
 from decoders.speculative.interfaces import OWN_HEAD_VIEWS, Pair
-from decoders.strategy import Parameter
 
 KIND = HiddenTransfer.kind
 
@@ -23,7 +23,7 @@ KIND = HiddenTransfer.kind
     name="hidden_transfer",
     title="Hidden transfer",
     parameters=(
-        Parameter("num_pseudo_tokens", "int", 3, "Pseudo states after each token (m).", low=0, high=16),
+        integer("num_pseudo_tokens", 3, "Pseudo states after each token (m).", low=0, high=16),
         *slot_parameters(rows=24),
         *GREEDY,
     ),

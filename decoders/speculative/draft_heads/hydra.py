@@ -5,6 +5,7 @@ Ankner et al. (2024), Hydra. The heads are heads/recurrent/hydra.py.
 
 from typing import Any
 
+from decoders.parameters import choice
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import fits
@@ -12,7 +13,6 @@ from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, verified
 from decoders.speculative.draft_heads.trees import MEASURED, drafted_by, tree_parameters
 from decoders.speculative.drafters.trained_head import needs_head
 from decoders.speculative.interfaces import Pair
-from decoders.strategy import Parameter
 
 HYDRA, PLUS = "Hydra", "Hydra++"
 KINDS = {HYDRA: "hydra", PLUS: "hydra_plus"}
@@ -28,9 +28,7 @@ def suits(parameters: dict, target: Any) -> str | None:
     name="hydra",
     title="Hydra",
     parameters=(
-        Parameter(
-            "heads", "choice", HYDRA, "Hydra's heads, or the deeper ones of Hydra++.", choices=(HYDRA, PLUS)
-        ),
+        choice("heads", HYDRA, "Hydra's heads, or the deeper ones of Hydra++.", (HYDRA, PLUS)),
         *tree_parameters(MEASURED, nodes=8, depth=4, width=3),
         *TYPICAL_PARAMETERS,
         *GREEDY,

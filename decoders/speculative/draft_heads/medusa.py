@@ -4,6 +4,7 @@ tokens is verified at once.
 Cai et al. (2024), Medusa. The heads are heads/path_independent/medusa.py.
 """
 
+from decoders.parameters import choice, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import fits, simplest_verifier
@@ -11,28 +12,26 @@ from decoders.speculative.draft_heads.trees import MEASURED, drafted_by, tree_pa
 from decoders.speculative.drafters.trained_head import needs_head
 from decoders.speculative.interfaces import Drafter, Pair
 from decoders.speculative.methods.typical_acceptance import typical
-from decoders.strategy import Parameter
 
 EXACT, TYPICAL = "exact", "typical"
-TYPICAL_PARAMETERS = (
-    Parameter(
-        "acceptance",
-        "choice",
-        EXACT,
-        "Which guesses pass: tests that keep the target's distribution, or typical acceptance.",
-        choices=(EXACT, TYPICAL),
-    ),
-    Parameter(
-        "epsilon", "float", 0.09, "For typical acceptance: a probability that is always enough.", 0.0, 1.0
-    ),
-    Parameter(
+TYPICAL_LIMITS = (
+    real("epsilon", 0.09, "For typical acceptance: a probability that is always enough.", low=0.0, high=1.0),
+    real(
         "delta",
-        "float",
         0.3,
         "For typical acceptance: what is enough where the target is uncertain.",
-        0.0,
-        1e6,
+        low=0.0,
+        high=1e6,
     ),
+)
+TYPICAL_PARAMETERS = (
+    choice(
+        "acceptance",
+        EXACT,
+        "Which guesses pass: tests that keep the target's distribution, or typical acceptance.",
+        (EXACT, TYPICAL),
+    ),
+    *TYPICAL_LIMITS,
 )
 SAYS = "Each head guesses one position further ahead, all from the target's newest state."
 

@@ -2,6 +2,7 @@
 
 from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
 from decoders.lane import Lane
+from decoders.parameters import integer, real
 from decoders.speculative.draft_heads.trees import ASSUMED, NO_RANKS
 from decoders.speculative.drafters.own_slots import Plan
 from decoders.speculative.drafters.per_state_trees import StateTree, best_rows, expected_tokens, planned
@@ -15,17 +16,15 @@ PROMISE = "Forwards of {} rows, expected to give {:.2f} tokens each."
 def slot_parameters(rows: int) -> tuple[Parameter, ...]:
     """The size of the forwards, fixed or chosen by what rows cost."""
     return (
-        Parameter(
+        integer(
             "rows",
-            "int",
             rows,
             "Maximum number of positions per forward: the newest token, drafted nodes and slots.",
             low=2,
             high=128,
         ),
-        Parameter(
+        real(
             "row_cost",
-            "float",
             0.0,
             "Cost of one more position, in forwards over a single token. At 0 a forward has as many "
             "positions as allowed.",

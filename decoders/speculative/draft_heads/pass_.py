@@ -9,6 +9,7 @@ import torch
 from decoders.engine.capabilities import Capability
 from decoders.heads.path_independent.prompt_tokens import PaSS
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
@@ -17,7 +18,6 @@ from decoders.speculative.drafters.own_slots import attach_slots, forget
 from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
 from decoders.speculative.interfaces import FIXED, HEAD_VIEWS, SAMPLED, Draft, Drafter, Pair
-from decoders.strategy import Parameter
 
 KIND = PaSS.kind
 
@@ -85,17 +85,15 @@ def looking_ahead(count: int, top_k: int, temperature: float) -> Drafter:
     name="pass",
     title="PaSS",
     parameters=(
-        Parameter(
+        integer(
             "num_lookahead_tokens",
-            "int",
             4,
             "Number of look-ahead embeddings (L); 0 is plain decoding.",
             low=0,
             high=16,
         ),
-        Parameter(
+        integer(
             "draft_top_k",
-            "int",
             10,
             "Above temperature 0 a guess is drawn from this many of the most likely tokens; 0 draws from "
             "all.",

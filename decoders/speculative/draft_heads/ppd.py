@@ -7,6 +7,7 @@ Inference. The embeddings are heads/path_independent/prompt_tokens.py.
 
 from decoders.engine.capabilities import Capability
 from decoders.heads.path_independent.prompt_tokens import PPD
+from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, verified
@@ -14,7 +15,6 @@ from decoders.speculative.draft_heads.own_forward import plan_of, slot_parameter
 from decoders.speculative.drafters.own_slots import own_slots
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
 from decoders.speculative.interfaces import OWN_HEAD_VIEWS, Pair
-from decoders.strategy import Parameter
 
 KIND = PPD.kind
 
@@ -23,7 +23,7 @@ KIND = PPD.kind
     name="ppd",
     title="Parallel prompt decoding",
     parameters=(
-        Parameter("num_prompt_tokens", "int", 3, "Prompt tokens after the newest token (n).", low=0, high=16),
+        integer("num_prompt_tokens", 3, "Prompt tokens after the newest token (n).", low=0, high=16),
         *slot_parameters(rows=24),
         *TYPICAL_PARAMETERS,
         *GREEDY,

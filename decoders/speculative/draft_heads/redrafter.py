@@ -4,6 +4,7 @@ Zhang et al. (2024), Recurrent Drafter. The network is heads/recurrent/redrafter
 drafters/beams.py.
 """
 
+from decoders.parameters import choice
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import fits, simplest
@@ -12,16 +13,14 @@ from decoders.speculative.draft_heads.trees import BEAMS, drafted_by, tree_param
 from decoders.speculative.drafters.trained_head import needs_head
 from decoders.speculative.interfaces import Pair
 from decoders.speculative.verifiers.beam_coins import BEAM_COINS
-from decoders.strategy import Parameter
 
 SAYS = "A recurrent network takes in each drafted token and guesses from it and the target's newest state."
 PUBLISHED = "as published"
-ACCEPTANCE = Parameter(
+ACCEPTANCE = choice(
     "acceptance",
-    "choice",
     EXACT,
     "Above temperature 0: tests that keep the target's distribution, or the published ones, which do not.",
-    choices=(EXACT, PUBLISHED),
+    (EXACT, PUBLISHED),
 )
 
 

@@ -6,6 +6,7 @@ Every tree can be combined with every head; each strategy has its paper's as the
 from collections.abc import Callable
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer
 from decoders.speculative.drafters.beams import beams, best_chains
 from decoders.speculative.drafters.cut_trees import cut_tree
 from decoders.speculative.drafters.dynamic_trees import best_paths, expand_and_rerank
@@ -44,26 +45,22 @@ NO_RANKS = "The accuracy of these heads was not measured: the tree is built for 
 def tree_parameters(tree: str, nodes: int, depth: int, width: int) -> tuple[Parameter, ...]:
     """The parameters of `tree_of`, with a paper's tree as their defaults."""
     return (
-        Parameter(
+        choice(
             "tree",
-            "choice",
             tree,
             "The shape of the draft: fixed ranks that worked best in measurements, EAGLE's tree, EAGLE-2's, "
             "OPT-Tree's, a chain, the same number below each node, beams, the best of many chains, or "
             "Clover's tree.",
-            choices=TREES,
+            TREES,
         ),
-        Parameter(
-            "nodes", "int", nodes, "Maximum number of drafted nodes, except for a chain.", low=1, high=128
-        ),
-        Parameter("depth", "int", depth, "Maximum depth of the draft.", low=1, high=16),
-        Parameter(
+        integer("nodes", nodes, "Maximum number of drafted nodes, except for a chain.", low=1, high=128),
+        integer("depth", depth, "Maximum depth of the draft.", low=1, high=16),
+        integer(
             "width",
-            "int",
             width,
             "Number of children per node (where ranks are not fixed), of beams, or of chains.",
-            1,
-            16,
+            low=1,
+            high=16,
         ),
     )
 

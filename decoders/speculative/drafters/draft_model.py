@@ -6,9 +6,9 @@ from functools import partial
 import torch
 
 from decoders.lane import Lane
+from decoders.parameters import real
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.interfaces import Drafter, Source, drafted
-from decoders.strategy import Parameter
 
 
 def scores(
@@ -25,9 +25,8 @@ def scores(
 DRAFT_MODEL = Source(
     scores, "a draft model", "A second, smaller model guesses, one forward per level.", ("draft",)
 )
-DRAFT_TEMPERATURE = Parameter(
+DRAFT_TEMPERATURE = real(
     "draft_temperature",
-    "float",
     0.0,
     "The temperature of the draft, whatever the target's is. Below 1 it "
     "is more confident in its best guesses, and a growing tree gets deeper. 0: the target's, or 1 if "

@@ -6,6 +6,7 @@ one token per node, which is exact; the acceptance rule of the reference code is
 
 from decoders.datastore import encoded, names
 from decoders.lane import Lane
+from decoders.parameters import choice, integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
@@ -19,7 +20,6 @@ from decoders.speculative.drafters.ngram_mcts import (
 )
 from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Pair
 from decoders.speculative.methods.lookahead import add_chain
-from decoders.strategy import Parameter
 from decoders.trace.number_format import were
 
 PATHS = 24  # most visited paths that become a draft
@@ -58,12 +58,10 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
     name="aded",
     title="ADED",
     parameters=(
-        Parameter("simulations", "int", 60, "Paths that the search tries per round.", low=1, high=300),
-        Parameter(
-            "depth", "int", 3, "Tokens of a searched path; the most likely next one is added.", low=1, high=8
-        ),
-        Parameter("budget", "int", 24, "Maximum number of drafted nodes.", low=1, high=128),
-        Parameter("store", "choice", "stories", "Texts in which trigrams are counted.", choices=names()),
+        integer("simulations", 60, "Paths that the search tries per round.", low=1, high=300),
+        integer("depth", 3, "Tokens of a searched path; the most likely next one is added.", low=1, high=8),
+        integer("budget", 24, "Maximum number of drafted nodes.", low=1, high=128),
+        choice("store", "stories", "Texts in which trigrams are counted.", names()),
         *GREEDY,
     ),
     papers=("adaptive-draft-verification-for-efficient-large-language",),

@@ -5,12 +5,12 @@ input-guided half (IAD), on a causal model whose input is in the prompt.
 """
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair
 from decoders.speculative.methods.prompt_lookup import copied
-from decoders.strategy import Parameter
 
 LONGEST = 3  # at most this many tokens of the output are looked up in the input
 WHOLE, BEHIND_COLON = "whole prompt", "behind the last colon"
@@ -65,16 +65,13 @@ def copied_input(where: str, count: int) -> Drafter:
     name="aggressive",
     title="Aggressive decoding",
     parameters=(
-        Parameter(
+        choice(
             "source",
-            "choice",
             BEHIND_COLON,
             "What counts as the input; without a colon it is the whole prompt.",
-            choices=(BEHIND_COLON, WHOLE),
+            (BEHIND_COLON, WHOLE),
         ),
-        Parameter(
-            "num_assistant_tokens", "int", 64, "Maximum number of tokens copied per round.", low=1, high=512
-        ),
+        integer("num_assistant_tokens", 64, "Maximum number of tokens copied per round.", low=1, high=512),
         *GREEDY,
     ),
     papers=("lossless-acceleration-for-seq2seq-generation-with-aggressive",),

@@ -7,13 +7,13 @@ project page and summaries: no code of the authors was published when this was m
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import integer, switch
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.masked_block import block, note_if_missing
 from decoders.speculative.interfaces import TIMED_VIEWS, Pair
-from decoders.strategy import Parameter
 
 
 def deer_pair(parameters: dict) -> Pair:
@@ -32,10 +32,9 @@ def deer_pair(parameters: dict) -> Pair:
     name="deer",
     title="DEER",
     parameters=(
-        Parameter("num_assistant_tokens", "int", 32, "Masks that are filled per round.", low=1, high=64),
-        Parameter(
+        integer("num_assistant_tokens", 32, "Masks that are filled per round.", low=1, high=64),
+        switch(
             "reuse_tail",
-            "bool",
             False,
             "Whether the guesses after a rejected one become the next round's draft, without a new forward "
             "of the drafter.",

@@ -2,23 +2,22 @@
 
 from dataclasses import replace
 
+from decoders.parameters import integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.drafters.dynamic_trees import best_slots, slots_above
 from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
-from decoders.strategy import Parameter
 
 
 @speculative(
     name="dyspec",
     title="DySpec",
     parameters=(
-        Parameter("budget", "int", 8, "Nodes that are drafted per round.", low=1, high=128),
-        Parameter(
+        integer("budget", 8, "Nodes that are drafted per round.", low=1, high=128),
+        real(
             "threshold",
-            "float",
             0.0,
             "Above 0: fill all slots with at least this value, level by level, up to budget; often 1 / "
             "budget.",

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import torch
 
+from decoders.parameters import choice, integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import FIXED, SAMPLED, Pair, TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed import FromTarget
 from decoders.speculative.verifiers.walk import Place, by_rule
-from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
 
@@ -91,20 +91,15 @@ def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verif
     name="fuzzy",
     title="Fuzzy speculative decoding",
     parameters=(
-        Parameter(
+        real(
             "limit",
-            "float",
             0.1,
             "The largest divergence of target and draft at which a token passes; 0 is lossless.",
             low=0.0,
             high=1e6,
         ),
-        Parameter(
-            "divergence", "choice", "js", "How the divergence is measured.", choices=tuple(DIVERGENCES)
-        ),
-        Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses per round.", low=1, high=32
-        ),
+        choice("divergence", "js", "How the divergence is measured.", DIVERGENCES),
+        integer("num_assistant_tokens", 4, "Tokens that the draft guesses per round.", low=1, high=32),
         *GREEDY,
     ),
     papers=("fuzzy-speculative-decoding-for-a-tunable-accuracy",),

@@ -13,6 +13,7 @@ import torch
 
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.parameters import integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
@@ -21,7 +22,6 @@ from decoders.speculative.interfaces import Pair, TokenTest, Verifier, VerifierI
 from decoders.speculative.verifiers.recursive_rejection import ratio_test
 from decoders.speculative.verifiers.relaxed import Relaxed, residual_or_p
 from decoders.speculative.verifiers.walk import Place, by_rule
-from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
 
@@ -111,17 +111,14 @@ def judge_pair(parameters: dict, judge: Judge | None = None) -> Pair:
     name="judge",
     title="Judge decoding",
     parameters=(
-        Parameter(
+        real(
             "delta",
-            "float",
             0.5,
             "Probability of being correct that the judge must exceed; 1 is lossless.",
             low=0.0,
             high=1.0,
         ),
-        Parameter(
-            "num_assistant_tokens", "int", 8, "Tokens that the draft guesses per round.", low=1, high=64
-        ),
+        integer("num_assistant_tokens", 8, "Tokens that the draft guesses per round.", low=1, high=64),
         *GREEDY,
     ),
     papers=("judge-decoding",),

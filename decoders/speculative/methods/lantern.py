@@ -12,6 +12,7 @@ import torch
 
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.parameters import integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
@@ -19,7 +20,6 @@ from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import Pair, TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed import Relaxed
 from decoders.speculative.verifiers.walk import Place, by_rule
-from decoders.strategy import Parameter
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
@@ -157,18 +157,15 @@ def lantern_pair(parameters: dict, near: Near | None = None) -> Pair:
     name="lantern",
     title="LANTERN",
     parameters=(
-        Parameter(
+        real(
             "delta",
-            "float",
             0.1,
             "Probability mass that a token may borrow from its neighbours; 0 is lossless.",
             low=0.0,
             high=1.0,
         ),
-        Parameter("neighbours", "int", 50, "Number of nearest tokens that are considered.", low=1, high=1000),
-        Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses per round.", low=1, high=32
-        ),
+        integer("neighbours", 50, "Number of nearest tokens that are considered.", low=1, high=1000),
+        integer("num_assistant_tokens", 4, "Tokens that the draft guesses per round.", low=1, high=32),
         *GREEDY,
     ),
     papers=("lantern",),

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import torch
 
+from decoders.parameters import integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import Pair, TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed import Relaxed, relaxed_distribution, residual_or_p
 from decoders.speculative.verifiers.walk import Place, by_rule
-from decoders.strategy import Parameter
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
@@ -73,17 +73,14 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
     name="lenient",
     title="Lenient speculative decoding",
     parameters=(
-        Parameter(
+        real(
             "lenience",
-            "float",
             0.5,
             "What the draft's probability is multiplied by; 1 is lossless.",
             low=0.01,
             high=1.0,
         ),
-        Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses per round.", low=1, high=32
-        ),
+        integer("num_assistant_tokens", 4, "Tokens that the draft guesses per round.", low=1, high=32),
         *GREEDY,
     ),
 )

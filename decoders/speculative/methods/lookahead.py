@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import torch
 
 from decoders.lane import Lane
+from decoders.parameters import integer, switch
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import drawn_again
 from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair, Seen, Verification
-from decoders.strategy import Parameter
 from decoders.trace.number_format import many
 from decoders.waits import DEPENDENCIES, Standing, Waits
 
@@ -192,11 +192,11 @@ def windowed(n: int, width: int, max_ngrams: int, from_prompt: bool) -> Drafter:
     name="lookahead",
     title="Lookahead",
     parameters=(
-        Parameter("ngram_size", "int", 4, "Tokens per run in the pool, including the first.", low=2, high=16),
-        Parameter("window_size", "int", 5, "Positions that are guessed ahead at a time.", low=1, high=64),
-        Parameter("pool_size", "int", 5, "Runs kept per token; 0 keeps none.", low=0, high=64),
-        Parameter("prompt_ngrams", "bool", False, "Also add runs from the prompt and the text to the pool."),
-        Parameter("dependencies", "bool", False, DEPENDENCIES.help),
+        integer("ngram_size", 4, "Tokens per run in the pool, including the first.", low=2, high=16),
+        integer("window_size", 5, "Positions that are guessed ahead at a time.", low=1, high=64),
+        integer("pool_size", 5, "Runs kept per token; 0 keeps none.", low=0, high=64),
+        switch("prompt_ngrams", False, "Also add runs from the prompt and the text to the pool."),
+        switch("dependencies", False, DEPENDENCIES.help),
         *GREEDY,
     ),
     papers=("break-the-sequential-dependency-of-llm-inference",),

@@ -1,23 +1,22 @@
 """OPT-Tree: the drafted tree with the largest expected number of accepted tokens."""
 
+from decoders.parameters import integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.drafters.dynamic_trees import best_paths
 from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
-from decoders.strategy import Parameter
 
 
 @speculative(
     name="opt_tree",
     title="OPT-Tree",
     parameters=(
-        Parameter("budget", "int", 8, "Nodes that the target checks per round.", low=1, high=64),
-        Parameter("max_depth", "int", 8, "Maximum number of drafted levels.", low=1, high=32),
-        Parameter(
+        integer("budget", 8, "Nodes that the target checks per round.", low=1, high=64),
+        integer("max_depth", 8, "Maximum number of drafted levels.", low=1, high=32),
+        real(
             "delta",
-            "float",
             0.3,
             "A further level is drafted while the last one raised the expected number "
             "of accepted tokens by more than this.",

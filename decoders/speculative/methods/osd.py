@@ -13,6 +13,7 @@ from decoders.chooser import Random
 from decoders.datastore import names, texts
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane, Limits
+from decoders.parameters import choice, integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
@@ -27,7 +28,6 @@ from decoders.speculative.drafters.online_distiller import (
     learned,
 )
 from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Pair, Seen, Verification
-from decoders.strategy import Parameter
 from decoders.trace.events import GAUGE
 
 PROMPT_TOKENS = 16  # of an earlier request: how a text of the store begins
@@ -44,38 +44,21 @@ def osd_pair(parameters: dict) -> Pair:
     name="osd",
     title="Online speculative decoding",
     parameters=(
-        Parameter(
-            "num_assistant_tokens", "int", 5, "Tokens that the draft guesses per round.", low=1, high=64
+        integer("num_assistant_tokens", 5, "Tokens that the draft guesses per round.", low=1, high=64),
+        integer(
+            "every", 8, "The draft takes one training step after this many corrections.", low=1, high=256
         ),
-        Parameter(
-            "every",
-            "int",
-            8,
-            "The draft takes one training step after this many corrections.",
-            low=1,
-            high=256,
+        real(
+            "learning_rate", 5e-4, "Learning rate of AdamW; 0: the draft stays unchanged.", low=0.0, high=0.1
         ),
-        Parameter(
-            "learning_rate",
-            "float",
-            5e-4,
-            "Learning rate of AdamW; 0: the draft stays unchanged.",
-            low=0.0,
-            high=0.1,
-        ),
-        Parameter(
+        choice(
             "divergence",
-            "choice",
             "forward KL",
             "The divergence from the target that training minimises.",
-            choices=tuple(DIVERGENCES),
+            DIVERGENCES,
         ),
-        Parameter(
-            "requests", "int", 0, "Number of requests that are served before the prompt.", low=0, high=64
-        ),
-        Parameter(
-            "store", "choice", "stories", "The texts whose beginnings are the requests.", choices=names()
-        ),
+        integer("requests", 0, "Number of requests that are served before the prompt.", low=0, high=64),
+        choice("store", "stories", "The texts whose beginnings are the requests.", names()),
         *GREEDY,
     ),
     papers=("online-speculative-decoding",),

@@ -5,12 +5,12 @@ occurrence, cut at the end of the text and before an end-of-text token.
 """
 
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.recorder import Recorder
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair
-from decoders.strategy import Parameter
 
 
 def look_up(text: list[int], largest: int) -> tuple[int, int]:
@@ -74,17 +74,8 @@ def lookup(count: int, largest: int) -> Drafter:
     name="prompt_lookup",
     title="Prompt lookup",
     parameters=(
-        Parameter(
-            "prompt_lookup_num_tokens",
-            "int",
-            10,
-            "Maximum number of tokens copied per round.",
-            low=1,
-            high=64,
-        ),
-        Parameter(
-            "max_matching_ngram_size", "int", 3, "Longest n-gram that is searched for.", low=1, high=16
-        ),
+        integer("prompt_lookup_num_tokens", 10, "Maximum number of tokens copied per round.", low=1, high=64),
+        integer("max_matching_ngram_size", 3, "Longest n-gram that is searched for.", low=1, high=16),
         *GREEDY,
     ),
 )

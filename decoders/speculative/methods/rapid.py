@@ -7,6 +7,7 @@ by common words (BM25); the paper uses a sentence encoder, and may let a larger 
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import integer, real
 from decoders.prompt_variant import OtherPrompt
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
@@ -17,7 +18,6 @@ from decoders.speculative.drafters.draft_model import scores
 from decoders.speculative.drafters.retrieved_context import best, bm25, chunked
 from decoders.speculative.interfaces import Pair, Source, drafted
 from decoders.speculative.verifiers.adjusted_target import adjusted_target
-from decoders.strategy import Parameter
 
 SENTENCE_ENDS = (b".", b"!", b"?", b"\n")
 SHORT = Source(
@@ -66,33 +66,28 @@ def short_view_note(reads: int, whole: int, chosen: list[int], chunks: int) -> s
     name="rapid",
     title="RAPID",
     parameters=(
-        Parameter(
-            "chunk_size", "int", 32, "Maximum number of tokens in a chunk of the prompt.", low=1, high=512
-        ),
-        Parameter("chunks", "int", 4, "Maximum number of chunks that the draft reads.", low=0, high=64),
-        Parameter(
+        integer("chunk_size", 32, "Maximum number of tokens in a chunk of the prompt.", low=1, high=512),
+        integer("chunks", 4, "Maximum number of chunks that the draft reads.", low=0, high=64),
+        integer(
             "query_tokens",
-            "int",
             16,
             "How many tokens at the end of the prompt are the query for chunks.",
-            1,
-            256,
+            low=1,
+            high=256,
         ),
-        Parameter("num_assistant_tokens", "int", 5, "Maximum number of guesses per round.", low=1, high=32),
-        Parameter(
+        integer("num_assistant_tokens", 5, "Maximum number of guesses per round.", low=1, high=32),
+        real(
             "assistant_confidence_threshold",
-            "float",
             0.1,
             "Drafting stops after a token with a lower probability than this, which is still tested.",
             low=0.0,
             high=1.0,
         ),
-        Parameter(
-            "eta", "float", 0.0, "How far the target is moved towards the draft; 0 is lossless.", 0.0, 100.0
+        real(
+            "eta", 0.0, "How far the target is moved towards the draft; 0 is lossless.", low=0.0, high=100.0
         ),
-        Parameter(
+        real(
             "alpha",
-            "float",
             0.1,
             "Tokens with less than this share of the draft's top probability keep their probability.",
             low=0.0,

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from decoders.datastore import Prefix
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
@@ -17,7 +18,6 @@ from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
 from decoders.speculative.interfaces import FIXED, TIMED_TREE_VIEWS, Draft, Drafter, Pair, drafted
 from decoders.speculative.methods.rest import STORE, Retrieved, add_tree, retriever, store_match_note
-from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
 
@@ -67,16 +67,15 @@ def without_implausible(
     name="rasd",
     title="RASD",
     parameters=(
-        Parameter("depth", "int", 3, "Maximum depth of the draft model's tree.", low=1, high=16),
-        Parameter("width", "int", 2, "Nodes that are expanded per level, and children of each.", 1, 16),
-        Parameter("draft_budget", "int", 8, "Nodes of the draft model's tree.", low=1, high=128),
-        Parameter(
+        integer("depth", 3, "Maximum depth of the draft model's tree.", low=1, high=16),
+        integer("width", 2, "Nodes that are expanded per level, and children of each.", low=1, high=16),
+        integer("draft_budget", 8, "Nodes of the draft model's tree.", low=1, high=128),
+        integer(
             "plausible",
-            "int",
             10,
             "A continuation must begin with one of this many of the draft's most likely tokens.",
-            1,
-            1000,
+            low=1,
+            high=1000,
         ),
         *STORE,
         *GREEDY,

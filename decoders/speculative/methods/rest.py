@@ -17,20 +17,20 @@ from decoders.datastore import (
     sorted_store,
 )
 from decoders.lane import Lane
+from decoders.parameters import choice, integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Pair
-from decoders.strategy import Parameter
 from decoders.trace.number_format import many
 
 TEXT = "the text so far"  # the store that is the lane's own text
 SHORTEST = 2  # tokens that must match before a continuation
 STORE = (
-    Parameter("store", "choice", "stories", "Where continuations come from.", choices=(*names(), TEXT)),
-    Parameter("max_matching_ngram_size", "int", 8, "Longest n-gram that is searched for.", low=2, high=16),
-    Parameter("continuation", "int", 8, "Maximum length of a continuation in tokens.", low=1, high=32),
-    Parameter("budget", "int", 24, "Maximum number of nodes taken from the store.", low=0, high=128),
+    choice("store", "stories", "Where continuations come from.", (*names(), TEXT)),
+    integer("max_matching_ngram_size", 8, "Longest n-gram that is searched for.", low=2, high=16),
+    integer("continuation", 8, "Maximum length of a continuation in tokens.", low=1, high=32),
+    integer("budget", 24, "Maximum number of nodes taken from the store.", low=0, high=128),
 )
 Retrieved = tuple[int, dict[Prefix, int], int]  # (n, prefixes and their counts, all continuations)
 

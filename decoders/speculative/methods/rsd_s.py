@@ -9,6 +9,7 @@ from three nodes per level on, how many children a node keeps depends on which t
 
 from decoders.lane import Lane
 from decoders.logits.gumbel import perturbed
+from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
@@ -24,7 +25,6 @@ from decoders.speculative.interfaces import (
     Shape,
     drafted,
 )
-from decoders.strategy import Parameter
 
 
 def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
@@ -75,10 +75,8 @@ def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
     name="rsd_s",
     title="RSD-S (stochastic beam)",
     parameters=(
-        Parameter(
-            "beam_width", "int", 4, "Maximum number of nodes on each level of the draft.", low=1, high=16
-        ),
-        Parameter("num_assistant_tokens", "int", 4, "Levels of the draft.", low=1, high=32),
+        integer("beam_width", 4, "Maximum number of nodes on each level of the draft.", low=1, high=16),
+        integer("num_assistant_tokens", 4, "Levels of the draft.", low=1, high=32),
         *GREEDY,
     ),
     papers=("recursive-speculative-decoding",),

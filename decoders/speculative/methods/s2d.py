@@ -10,13 +10,13 @@ from typing import Any
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.models import catalog
+from decoders.parameters import choice, integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.sorted_exits import CHAIN, TREE, exits_of, sorted_exits
 from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair
-from decoders.strategy import Parameter
 
 SORTED, CHOSEN = "with trained exits", "as chosen"
 TRAINED = "{!r} drafts, which was trained to be left after {} layers."
@@ -49,24 +49,23 @@ def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
     draft_of=draft_of,
     papers=("s2d",),
     parameters=(
-        Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens of the chain, or levels of the tree.", low=1, high=32
+        integer("num_assistant_tokens", 4, "Tokens of the chain, or levels of the tree.", low=1, high=32),
+        choice("tree", CHAIN, "A chain, or the tree of the authors' later code.", (CHAIN, TREE)),
+        integer("nodes", 24, "For a tree: maximum number of drafted nodes.", low=1, high=128),
+        integer(
+            "width",
+            4,
+            "For a tree: nodes of a level that are expanded, and children of each.",
+            low=1,
+            high=16,
         ),
-        Parameter(
-            "tree", "choice", CHAIN, "A chain, or the tree of the authors' later code.", choices=(CHAIN, TREE)
-        ),
-        Parameter("nodes", "int", 24, "For a tree: maximum number of drafted nodes.", low=1, high=128),
-        Parameter(
-            "width", "int", 4, "For a tree: nodes of a level that are expanded, and children of each.", 1, 16
-        ),
-        Parameter("threshold_1", "float", 0.5, WHERE.format("first"), low=0.0, high=1.0),
-        Parameter("threshold_2", "float", 0.5, WHERE.format("second"), low=0.0, high=1.0),
-        Parameter(
+        real("threshold_1", 0.5, WHERE.format("first"), low=0.0, high=1.0),
+        real("threshold_2", 0.5, WHERE.format("second"), low=0.0, high=1.0),
+        choice(
             "draft",
-            "choice",
             SORTED,
             "The draft with trained exits, where one comes with the target, or the one that was chosen.",
-            choices=(SORTED, CHOSEN),
+            (SORTED, CHOSEN),
         ),
         *GREEDY,
     ),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from decoders.lane import Lane
+from decoders.parameters import integer, real, reals
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import TOKEN_BY_TOKEN, VERIFIER, chosen
@@ -16,7 +17,6 @@ from decoders.speculative.drafters.fixed_trees import skeleton
 from decoders.speculative.drafters.optimal_tree import Forms, Skeleton, best_size, forms
 from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
 from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
-from decoders.strategy import Parameter
 
 Costs = tuple[Mapping[int, float], float]  # of a target forward by its nodes, and of a draft forward
 
@@ -70,30 +70,25 @@ def fits(parameters: dict) -> str | None:
     name="sequoia",
     title="Sequoia",
     parameters=(
-        Parameter(
-            "budget", "int", 16, "Maximum number of nodes that are drafted per round.", low=1, high=128
-        ),
-        Parameter("max_depth", "int", 8, "Maximum number of drafted levels.", low=1, high=16),
-        Parameter(
+        integer("budget", 16, "Maximum number of nodes that are drafted per round.", low=1, high=128),
+        integer("max_depth", 8, "Maximum number of drafted levels.", low=1, high=16),
+        reals(
             "acceptance",
-            "floats",
             [0.743, 0.164, 0.035, 0.041],
             "How often the first, second, ... child is the accepted one; the experiment acceptance-by-rank "
             "measures it.",
             low=0.0,
             high=1.0,
         ),
-        Parameter(
+        real(
             "draft_cost",
-            "float",
             0.0,
             "Cost of a draft forward, in target forwards. At 0 the tree is as deep as possible.",
             low=0.0,
             high=10.0,
         ),
-        Parameter(
+        real(
             "node_cost",
-            "float",
             0.0,
             "Cost of one more node for the target, in forwards over a single "
             "token. At 0 the tree is as large as allowed.",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from decoders.lane import Lane
+from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.batched.shared_batch import (
     BATCH_VIEWS,
@@ -29,7 +30,6 @@ from decoders.speculative.drafters.draft_length import Length
 from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
 from decoders.speculative.interfaces import Draft, Pair, Verification
 from decoders.speculative.theory import expected_tokens
-from decoders.strategy import Parameter
 from decoders.trace.number_format import many, number
 
 START, KEPT = 0.7, 0.85  # the acceptance assumed at first, and how much of the old one an update keeps
@@ -158,19 +158,18 @@ def smartspec_pair(parameters: dict) -> Pair:
     title="SmartSpec",
     parameters=(
         PROMPTS,
-        Parameter(
+        integer(
             "load",
-            "int",
             0,
             "Number of further texts that are assumed beside the batch, as on a busy server.",
             low=0,
             high=1024,
         ),
-        Parameter("num_assistant_tokens", "int", 8, "Maximum length of a draft in tokens.", low=1, high=32),
+        integer("num_assistant_tokens", 8, "Maximum length of a draft in tokens.", low=1, high=32),
         costs_parameter(
             "A fixed model of the cost of forwards, or one fitted to forwards timed at the start."
         ),
-        Parameter("capacity", "int", 0, "Total number of tokens in all caches; 0: no limit.", low=0),
+        integer("capacity", 0, "Total number of tokens in all caches; 0: no limit.", low=0),
         *GREEDY,
     ),
     papers=("optimizing-speculative-decoding-for-serving-large-language",),

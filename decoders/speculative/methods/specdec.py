@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from decoders.lane import Lane
+from decoders.parameters import integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
@@ -20,7 +21,6 @@ from decoders.speculative.drafters.masked_block import block, note_if_missing
 from decoders.speculative.interfaces import FIXED, TIMED_VIEWS, Pair, TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed import FromTarget
 from decoders.speculative.verifiers.walk import Place, by_rule
-from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
 
@@ -85,23 +85,15 @@ def specdec_pair(parameters: dict) -> Pair:
     name="specdec",
     title="SpecDec",
     parameters=(
-        Parameter("num_assistant_tokens", "int", 8, "Masks that are filled per round.", low=1, high=64),
-        Parameter(
+        integer("num_assistant_tokens", 8, "Masks that are filled per round.", low=1, high=64),
+        integer(
             "beta",
-            "int",
             3,
             "A guess must be among this many of the target's most likely tokens; 1 is lossless.",
             low=1,
             high=64,
         ),
-        Parameter(
-            "tau",
-            "float",
-            1.0,
-            "How many nats below the best a guess may be; 0 is lossless.",
-            low=0.0,
-            high=100.0,
-        ),
+        real("tau", 1.0, "How many nats below the best a guess may be; 0 is lossless.", low=0.0, high=100.0),
         *GREEDY,
     ),
     papers=("speculative-decoding",),

@@ -13,6 +13,7 @@ import torch
 
 from decoders.heads import Acceptance
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
@@ -20,7 +21,7 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import Length, chain
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL, scores
 from decoders.speculative.interfaces import Draft, Pair, drafted
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 HEAD, OWN = "acceptance head", "draft's own probability"
 SCORE = "all accepted so far"
@@ -123,18 +124,10 @@ def predictor(parameters: dict) -> Part:
     name="specdec_pp",
     title="SpecDec++",
     parameters=(
-        Parameter(
-            "stop", "float", 0.3, "Probability of a rejection at which drafting stops.", low=0.0, high=1.0
-        ),
-        Parameter(
-            "predictor",
-            "choice",
-            HEAD,
-            "What predicts how likely a token is to be accepted.",
-            choices=tuple(PREDICTORS),
-        ),
-        Parameter("min_assistant_tokens", "int", 2, "Minimum number of drafted tokens.", low=1, high=32),
-        Parameter("num_assistant_tokens", "int", 20, "Maximum length of a draft in tokens.", low=1, high=64),
+        real("stop", 0.3, "Probability of a rejection at which drafting stops.", low=0.0, high=1.0),
+        choice("predictor", HEAD, "What predicts how likely a token is to be accepted.", PREDICTORS),
+        integer("min_assistant_tokens", 2, "Minimum number of drafted tokens.", low=1, high=32),
+        integer("num_assistant_tokens", 20, "Maximum length of a draft in tokens.", low=1, high=64),
         *GREEDY,
     ),
     papers=("specdec-plus-plus",),

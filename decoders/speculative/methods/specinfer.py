@@ -1,11 +1,11 @@
 """SpecInfer: independent draws below each node, of one draft model or several, merged into a tree."""
 
+from decoders.parameters import integers
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.merged_drafts import merged_drafts
 from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair
-from decoders.strategy import Parameter
 from decoders.trace.events import DRAFT_ROLES
 
 
@@ -14,9 +14,7 @@ from decoders.trace.events import DRAFT_ROLES
     title="SpecInfer",
     may_use=DRAFT_ROLES[1:],
     parameters=(
-        Parameter(
-            "expansion", "ints", [1, 1, 3, 1, 1], "Draws below each node, level by level.", low=1, high=16
-        ),
+        integers("expansion", [1, 1, 3, 1, 1], "Draws below each node, level by level.", low=1, high=16),
         *GREEDY,
     ),
     views=TIMED_TREE_VIEWS,

@@ -10,6 +10,7 @@ from decoders.engine.engine import Engine
 from decoders.engine.kv_cache import slot_bytes
 from decoders.lane import Lane
 from decoders.models.memory_estimate import bytes_of
+from decoders.parameters import integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
@@ -18,7 +19,6 @@ from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.interfaces import Pair, drafted
 from decoders.speculative.methods.smartspec import CostModel
 from decoders.speculative.theory import expected_tokens
-from decoders.strategy import Parameter
 
 KILO = 1000  # bytes, as everywhere on the page
 UNKNOWN = "These models keep no cache whose bytes are known: the budget sets no bound."
@@ -140,12 +140,10 @@ def round_memory_note(n: int, total: int, budget: int, sums: dict[str, int]) -> 
     name="specmemo",
     title="SpecMemo",
     parameters=(
-        Parameter("memory_kilobytes", "int", 1000, "Memory budget of a round in kilobytes.", low=0),
-        Parameter("num_assistant_tokens", "int", 8, "Maximum length of a draft in tokens.", low=1, high=32),
-        Parameter("acceptance", "float", 0.7, "Assumed acceptance rate of guesses.", low=0.0, high=1.0),
-        Parameter(
-            "margin", "float", 0.1, "Minimum speed gain for which a draft is made.", low=0.0, high=10.0
-        ),
+        integer("memory_kilobytes", 1000, "Memory budget of a round in kilobytes.", low=0),
+        integer("num_assistant_tokens", 8, "Maximum length of a draft in tokens.", low=1, high=32),
+        real("acceptance", 0.7, "Assumed acceptance rate of guesses.", low=0.0, high=1.0),
+        real("margin", 0.1, "Minimum speed gain for which a draft is made.", low=0.0, high=10.0),
         *GREEDY,
     ),
     papers=("specmemo",),

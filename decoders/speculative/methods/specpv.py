@@ -19,6 +19,7 @@ from decoders.engine.sparse_kv import SELECTORS, Budget, View, view
 from decoders.explain.verdicts import sentence
 from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
+from decoders.parameters import choice, integer, switch
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.asynchronous.overlapped_rounds import BEHIND, drafted_chain
 from decoders.speculative.declaration import draft_and_verify
@@ -27,7 +28,7 @@ from decoders.speculative.draft_verify_loop import distributions, rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.drafters.fixed_trees import open_ends
 from decoders.speculative.interfaces import Draft, Drafter, Pair, Verifier, VerifierInput, badge
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from decoders.trace.costs import TOTAL_VARIATION
 from decoders.trace.number_format import number
 
@@ -235,31 +236,28 @@ def refreshing(parameters: dict) -> Part:
     name="specpv",
     title="SpecPV",
     parameters=(
-        Parameter("num_assistant_tokens", "int", 4, "Tokens drafted per round.", low=1, high=32),
-        Parameter("block_size", "int", 8, "Positions per block of keys.", low=1, high=128),
-        Parameter(
+        integer("num_assistant_tokens", 4, "Tokens drafted per round.", low=1, high=32),
+        integer("block_size", 8, "Positions per block of keys.", low=1, high=128),
+        integer(
             "sink_blocks",
-            "int",
             1,
             "Number of blocks at the beginning of the text that are always seen.",
-            0,
-            64,
+            low=0,
+            high=64,
         ),
-        Parameter("retrieved_blocks", "int", 8, "Blocks that each head retrieves.", low=0, high=1024),
-        Parameter(
-            "window_blocks", "int", 2, "Number of blocks at the end of the text that are always seen.", 0, 64
+        integer("retrieved_blocks", 8, "Blocks that each head retrieves.", low=0, high=1024),
+        integer(
+            "window_blocks",
+            2,
+            "Number of blocks at the end of the text that are always seen.",
+            low=0,
+            high=64,
         ),
-        Parameter(
-            "refresh", "int", 12, "Maximum number of tokens committed before the next full round.", 0, 256
+        integer(
+            "refresh", 12, "Maximum number of tokens committed before the next full round.", low=0, high=256
         ),
-        Parameter(
-            "selector",
-            "choice",
-            "larger end",
-            "How a block is scored from the extremes of its keys.",
-            choices=tuple(SELECTORS),
-        ),
-        Parameter("strict", "bool", False, "Commit only what a full round has checked: lossless."),
+        choice("selector", "larger end", "How a block is scored from the extremes of its keys.", SELECTORS),
+        switch("strict", False, "Commit only what a full round has checked: lossless."),
         *GREEDY,
     ),
     papers=("specpv",),

@@ -1,5 +1,6 @@
 """SpecTr: several chains drawn independently, tested with K-SEQ, a simple rule close to optimal transport."""
 
+from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
@@ -7,15 +8,14 @@ from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.kseq import KSEQ
-from decoders.strategy import Parameter
 
 
 @speculative(
     name="spectr",
     title="SpecTr",
     parameters=(
-        Parameter("num_chains", "int", 4, "Chains that the draft writes per round.", low=1, high=16),
-        Parameter("num_assistant_tokens", "int", 3, "Tokens of each chain.", low=1, high=32),
+        integer("num_chains", 4, "Chains that the draft writes per round.", low=1, high=16),
+        integer("num_assistant_tokens", 3, "Tokens of each chain.", low=1, high=32),
         *GREEDY,
     ),
     papers=("spectr",),

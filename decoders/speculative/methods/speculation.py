@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.sampling.sampling_parameters import GREEDY
+from decoders.parameters import choice, integer
+from decoders.sampling.sampling_parameters import ENDS, SHAPING
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
 from decoders.speculative.draft_verify_loop import rounds
@@ -25,7 +26,6 @@ from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.verifiers.traversal_verification import TRAVERSAL
 from decoders.speculative.verifiers.with_replacement import WITH_REPLACEMENT_REJECTION
-from decoders.strategy import Parameter
 
 DELTA = 0.3  # of best_paths
 LARGEST = 128  # nodes of a draft
@@ -122,21 +122,15 @@ def relaxed_problem(parameters: dict, drafter: Drafter, verifier: Verifier) -> s
     name="speculation",
     title="Speculation, part by part",
     parameters=(
-        Parameter("shape", "choice", "chain", "The shape of the draft.", choices=tuple(SHAPES)),
-        Parameter("verifier", "choice", PLAIN, "How it is tested.", choices=(PLAIN, *VERIFIERS, *RELAXED)),
-        Parameter("depth", "int", 3, "Levels of the draft; their maximum if it grows.", low=1, high=32),
-        Parameter(
-            "length",
-            "choice",
-            "fixed",
-            "How the length of a chain is chosen, given depth.",
-            choices=tuple(LENGTHS),
-        ),
-        Parameter("width", "int", 2, "Children of a node, or the number of chains.", low=1, high=16),
-        Parameter("budget", "int", 8, "Nodes of a draft that grows.", low=1, high=LARGEST),
+        choice("shape", "chain", "The shape of the draft.", SHAPES),
+        choice("verifier", PLAIN, "How it is tested.", (PLAIN, *VERIFIERS, *RELAXED)),
+        integer("depth", 3, "Levels of the draft; their maximum if it grows.", low=1, high=32),
+        choice("length", "fixed", "How the length of a chain is chosen, given depth.", LENGTHS),
+        integer("width", 2, "Children of a node, or the number of chains.", low=1, high=16),
+        integer("budget", 8, "Nodes of a draft that grows.", low=1, high=LARGEST),
         DRAFT_TEMPERATURE,
-        Parameter("temperature", "float", 1.0, GREEDY[0].help, low=0.0, high=100.0),
-        *GREEDY[1:],
+        *SHAPING,
+        *ENDS,
     ),
     views=TIMED_TREE_VIEWS,
     together=fits,

@@ -1,20 +1,18 @@
 """Speculative decoding with a draft model: a chain of guesses, verified by the target in one forward."""
 
+from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import Pair
-from decoders.strategy import Parameter
 
 
 @speculative(
     name="speculative",
     title="Speculative decoding",
     parameters=(
-        Parameter(
-            "num_assistant_tokens", "int", 3, "Tokens that the draft guesses per round.", low=1, high=64
-        ),
+        integer("num_assistant_tokens", 3, "Tokens that the draft guesses per round.", low=1, high=64),
         *GREEDY,
     ),
     papers=("fast-inference-from-transformers-via-speculative-decoding",),

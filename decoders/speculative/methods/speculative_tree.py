@@ -1,21 +1,19 @@
 """Speculative decoding with a tree: several guesses per position, all verified in one target forward."""
 
+from decoders.parameters import integers
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
-from decoders.strategy import Parameter
 
 
 @speculative(
     name="speculative_tree",
     title="Speculative tree",
     parameters=(
-        Parameter(
-            "widths", "ints", [3, 2, 1, 1], "Children of each drafted node, level by level.", low=1, high=16
-        ),
+        integers("widths", [3, 2, 1, 1], "Children of each drafted node, level by level.", low=1, high=16),
         *GREEDY,
     ),
     views=TIMED_TREE_VIEWS,

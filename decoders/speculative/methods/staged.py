@@ -12,6 +12,7 @@ import torch
 
 from decoders.datastore import Prefix, encoded, followers, names
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, integers
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
@@ -19,7 +20,6 @@ from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import Guess, skeleton
 from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Draft, Pair, Shape, drafted
 from decoders.speculative.methods.prompt_lookup import look_up
-from decoders.strategy import Parameter
 from decoders.trace.number_format import many, were
 
 LONGEST = 3  # at most this many tokens in a row are looked up in the text so far
@@ -115,20 +115,15 @@ def spine(widths: list[int]) -> dict[tuple[int, ...], int]:
     name="staged",
     title="Staged speculative decoding",
     parameters=(
-        Parameter(
+        choice(
             "stage",
-            "choice",
             "table",
             "What guesses for the draft: a table, the text so far, or nothing.",
-            choices=("table", "text", "off"),
+            ("table", "text", "off"),
         ),
-        Parameter(
-            "guesses_ahead", "int", 3, "Maximum number of guesses that a draft forward reads.", low=1, high=16
-        ),
-        Parameter(
-            "widths", "ints", [3, 2, 2, 1, 1], "Children of the spine's nodes, level by level.", low=1, high=8
-        ),
-        Parameter("store", "choice", "stories", "Texts in which the table is counted.", choices=names()),
+        integer("guesses_ahead", 3, "Maximum number of guesses that a draft forward reads.", low=1, high=16),
+        integers("widths", [3, 2, 2, 1, 1], "Children of the spine's nodes, level by level.", low=1, high=8),
+        choice("store", "stories", "Texts in which the table is counted.", names()),
         *GREEDY,
     ),
     papers=("accelerating-llm-inference-with-staged-speculative-decoding",),

@@ -5,11 +5,11 @@ after it, as the target last saw them; a fixed tree is filled by walking the tab
 """
 
 from decoders.lane import Lane
+from decoders.parameters import choice
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Pair, Seen, Verification
-from decoders.strategy import Parameter
 
 # A tree as path of ranks -> number of children, "" being the root: "01" is the second choice after the first.
 PAPER = {
@@ -107,9 +107,7 @@ def recycled(template: dict[str, int], table: Table) -> Drafter:
     name="token_recycling",
     title="Token Recycling",
     parameters=(
-        Parameter(
-            "template", "choice", "21 nodes", "The tree template that is filled.", choices=tuple(TEMPLATES)
-        ),
+        choice("template", "21 nodes", "The tree template that is filled.", TEMPLATES),
         *GREEDY,
     ),
     papers=("turning-trash-into-treasure",),

@@ -9,6 +9,7 @@ import math
 
 import torch
 
+from decoders.parameters import integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.drafters.draft_model import draft_chain
@@ -22,7 +23,6 @@ from decoders.speculative.interfaces import (
     VerifierInput,
 )
 from decoders.speculative.verifiers.relaxed import relaxed_distribution
-from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
 
@@ -91,18 +91,15 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
     name="typical_acceptance",
     title="Typical acceptance",
     parameters=(
-        Parameter("epsilon", "float", 0.09, "A probability that is always enough.", low=0.0, high=1.0),
-        Parameter(
+        real("epsilon", 0.09, "A probability that is always enough.", low=0.0, high=1.0),
+        real(
             "delta",
-            "float",
             0.3,
             "What is enough where the target is uncertain; if both are at their maximum, it is lossless.",
             low=0.0,
             high=1e6,
         ),
-        Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses per round.", low=1, high=32
-        ),
+        integer("num_assistant_tokens", 4, "Tokens that the draft guesses per round.", low=1, high=32),
         *GREEDY,
     ),
 )

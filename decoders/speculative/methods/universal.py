@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.parameters import choice, integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
@@ -16,7 +17,6 @@ from decoders.speculative.drafters.other_tokenizer import (
     token_drafter,
 )
 from decoders.speculative.interfaces import Pair
-from decoders.strategy import Parameter
 
 
 def universal_pair(parameters: dict) -> Pair:
@@ -34,16 +34,13 @@ def universal_pair(parameters: dict) -> Pair:
     title="Universal drafting",
     any_tokenizer=True,
     parameters=(
-        Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens that the draft writes per round.", low=1, high=64
-        ),
-        Parameter(
+        integer("num_assistant_tokens", 4, "Tokens that the draft writes per round.", low=1, high=64),
+        choice(
             "through",
-            "choice",
             TEXT,
             "What carries the guesses over: text, the tokens that both models have, or first pieces of "
             "the draft's tokens.",
-            choices=(TEXT, COMMON, FIRST),
+            (TEXT, COMMON, FIRST),
         ),
         *GREEDY,
     ),

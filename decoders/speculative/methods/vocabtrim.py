@@ -9,6 +9,7 @@ import torch
 
 from decoders.datastore import names
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
@@ -17,7 +18,6 @@ from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.trimmed_vocabulary import calibrated, trim_head, trimmed
 from decoders.speculative.interfaces import TIMED_VIEWS, Pair, drafted
-from decoders.strategy import Parameter
 from decoders.trace.events import GAUGE
 
 
@@ -39,18 +39,15 @@ def draft_logits(lane: Lane, nodes: list[int]) -> torch.Tensor:
     name="vocabtrim",
     title="VocabTrim",
     parameters=(
-        Parameter(
-            "num_assistant_tokens", "int", 3, "Tokens that the draft guesses per round.", low=1, high=64
-        ),
-        Parameter(
+        integer("num_assistant_tokens", 3, "Tokens that the draft guesses per round.", low=1, high=64),
+        real(
             "keep",
-            "float",
             0.25,
             "Share of the vocabulary that the draft may propose; 1 leaves it unchanged.",
             low=0.0,
             high=1.0,
         ),
-        Parameter("store", "choice", "stories", "The texts in which tokens are counted.", choices=names()),
+        choice("store", "stories", "The texts in which tokens are counted.", names()),
         *GREEDY,
     ),
     papers=("vocabtrim",),

@@ -12,13 +12,13 @@ from torch.nn import functional as F
 
 from decoders.engine.layers import Layers, spans
 from decoders.lane import Lane
+from decoders.parameters import integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.confidence_stopping import confident_chain
 from decoders.speculative.interfaces import LAYER_VIEWS, Draft, Drafter, Pair, Seen, Verification
 from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
-from decoders.strategy import Parameter
 
 
 def plan(
@@ -108,12 +108,10 @@ def planning(parameters: dict) -> Drafter:
     name="clasp",
     title="CLaSp",
     parameters=(
-        Parameter("skip_layers", "int", 3, "Layers that a draft leaves out.", low=0, high=256),
-        Parameter("num_assistant_tokens", "int", 8, "Maximum length of a draft.", low=1, high=32),
-        Parameter(
-            "threshold", "float", 0.6, "Drafting ends where the confidence is below this.", low=0.0, high=1.0
-        ),
-        Parameter("replan_every", "int", 16, "New tokens between two plans.", low=1, high=1024),
+        integer("skip_layers", 3, "Layers that a draft leaves out.", low=0, high=256),
+        integer("num_assistant_tokens", 8, "Maximum length of a draft.", low=1, high=32),
+        real("threshold", 0.6, "Drafting ends where the confidence is below this.", low=0.0, high=1.0),
+        integer("replan_every", 16, "New tokens between two plans.", low=1, high=1024),
         *GREEDY,
     ),
     papers=("clasp",),

@@ -12,13 +12,14 @@ import torch
 from decoders.engine.capabilities import Capability
 from decoders.engine.layers import Layers
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, switch
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.interfaces import Pair, Source, drafted
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 ITSELF, DRAFT = "the target", "the draft model"
 SHALLOW = "The draft has {} layers, of which none can be grouped: the first and the last one stand alone."
@@ -79,23 +80,16 @@ def depths(layers: Layers) -> str:
     name="easyspec",
     title="EasySpec",
     parameters=(
-        Parameter(
-            "drafter",
-            "choice",
-            ITSELF,
-            "Whose layers are grouped; a draft needs at least four.",
-            choices=(ITSELF, DRAFT),
-        ),
-        Parameter(
+        choice("drafter", ITSELF, "Whose layers are grouped; a draft needs at least four.", (ITSELF, DRAFT)),
+        integer(
             "group",
-            "int",
             4,
             "Layers per group, whose attentions read the same input; 1: no grouping.",
             low=1,
             high=64,
         ),
-        Parameter("num_assistant_tokens", "int", 4, "Tokens drafted per round.", low=1, high=32),
-        Parameter("calibrate", "bool", True, "Read the accepted tokens again, layer by layer."),
+        integer("num_assistant_tokens", 4, "Tokens drafted per round.", low=1, high=32),
+        switch("calibrate", True, "Read the accepted tokens again, layer by layer."),
         *GREEDY,
     ),
     papers=("easyspec",),

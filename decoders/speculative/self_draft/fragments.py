@@ -12,16 +12,17 @@ import torch
 
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.parameters import choice, free_text, integers, switch
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
+from decoders.speculative.draft_heads.medusa import TYPICAL_LIMITS
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.interfaces import FIXED, OWN_HEAD_VIEWS, Draft, Drafter, Pair, Seen, Verification
 from decoders.speculative.methods.typical_acceptance import typical
 from decoders.speculative.verifiers.whole_fragments import whole_fragments
-from decoders.strategy import Parameter
 
 SAME, TYPICAL = "what the target writes", "what it finds likely"
 MISSING = (
@@ -102,27 +103,16 @@ def fragments_pair(parameters: dict, mark: int | None = -1) -> Pair:
     name="fragments",
     title="Whole fragments",
     parameters=(
-        Parameter("widths", "ints", [1, 1, 1, 1], "Guesses below each node, per head.", low=1, high=16),
-        Parameter("whole", "bool", True, "Cut accepted tokens after the last end of a fragment."),
-        Parameter("mark", "text", "[FRAG]", "The token that ends a fragment."),
-        Parameter(
+        integers("widths", [1, 1, 1, 1], "Guesses below each node, per head.", low=1, high=16),
+        switch("whole", True, "Cut accepted tokens after the last end of a fragment."),
+        free_text("mark", "[FRAG]", "The token that ends a fragment."),
+        choice(
             "acceptance",
-            "choice",
             SAME,
             "Which guesses pass: only the target's own choice, or all that typical acceptance accepts.",
-            choices=(SAME, TYPICAL),
+            (SAME, TYPICAL),
         ),
-        Parameter(
-            "epsilon", "float", 0.09, "For typical acceptance: a probability that is always enough.", 0.0, 1.0
-        ),
-        Parameter(
-            "delta",
-            "float",
-            0.3,
-            "For typical acceptance: what is enough where the target is uncertain.",
-            low=0.0,
-            high=1e6,
-        ),
+        *TYPICAL_LIMITS,
         *GREEDY,
     ),
     papers=("speculative-decoding-for-verilog",),

@@ -11,6 +11,7 @@ import torch
 from decoders.engine.layers import Layers
 from decoders.heads import Entries, Kangaroo, Target
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.refusal import Refusal
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
@@ -19,7 +20,6 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.interfaces import EXIT_VIEWS, Drafter, Pair
 from decoders.speculative.self_draft.early_layers import doubly_exited, suited
 from decoders.speculative.self_draft.layerskip import exit_of
-from decoders.strategy import Parameter
 from decoders.trace.events import Forward
 
 SHIPPED, NONE, EITHER = "shipped", "none", "if shipped"
@@ -116,23 +116,13 @@ def kangaroo_pair(parameters: dict) -> Pair:
     name="kangaroo",
     title="Kangaroo",
     parameters=(
-        Parameter(
-            "num_assistant_tokens", "int", 6, "Maximum number of drafted tokens per round.", low=1, high=32
-        ),
-        Parameter(
-            "eta",
-            "float",
-            0.6,
-            "Drafting stops after a guess with less confidence than this.",
-            low=0.0,
-            high=2.0,
-        ),
-        Parameter(
+        integer("num_assistant_tokens", 6, "Maximum number of drafted tokens per round.", low=1, high=32),
+        real("eta", 0.6, "Drafting stops after a guess with less confidence than this.", low=0.0, high=2.0),
+        choice(
             "adapter",
-            "choice",
             EITHER,
             "The trained adapter of the target, or none: the plain exit.",
-            choices=(EITHER, SHIPPED, NONE),
+            (EITHER, SHIPPED, NONE),
         ),
         VERIFIER,
         *GREEDY,

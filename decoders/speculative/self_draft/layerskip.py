@@ -7,13 +7,13 @@ that was trained with early exits drafts best.
 from decoders.engine.layers import Layers
 from decoders.lane import Lane
 from decoders.models import catalog
+from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import VERIFIER, chosen, fits
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.interfaces import LAYER_VIEWS, Pair
 from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
-from decoders.strategy import Parameter
 
 
 def exit_of(parameters: dict, target) -> int:
@@ -42,16 +42,15 @@ def suits(parameters: dict, target) -> str | None:
     name="layerskip",
     title="LayerSkip",
     parameters=(
-        Parameter(
+        integer(
             "exit_layer",
-            "int",
             0,
             "Number of layers that draft; 0: the first exit that the model was trained with, else a "
             "quarter of the layers.",
             low=0,
             high=256,
         ),
-        Parameter("num_assistant_tokens", "int", 4, "Tokens drafted per round.", low=1, high=32),
+        integer("num_assistant_tokens", 4, "Tokens drafted per round.", low=1, high=32),
         VERIFIER,
         *GREEDY,
     ),

@@ -12,6 +12,7 @@ import torch
 from decoders.engine.layers import Layers
 from decoders.heads import M2R2, Target
 from decoders.lane import Lane
+from decoders.parameters import choice, integer, real
 from decoders.refusal import Refusal
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
@@ -21,7 +22,6 @@ from decoders.speculative.interfaces import EXIT_VIEWS, Pair
 from decoders.speculative.self_draft.early_layers import doubly_exited, suited
 from decoders.speculative.self_draft.kangaroo import EITHER, NONE, SHIPPED
 from decoders.speculative.self_draft.layerskip import exit_of
-from decoders.strategy import Parameter
 from decoders.trace.events import Forward
 
 PLAIN = "No adapters come with the project for {!r}: its fast stream is the usual one, a plain exit."
@@ -91,23 +91,13 @@ def m2r2_pair(parameters: dict) -> Pair:
     name="m2r2",
     title="M2R2",
     parameters=(
-        Parameter(
-            "num_assistant_tokens", "int", 4, "Maximum number of drafted tokens per round.", low=1, high=32
-        ),
-        Parameter(
-            "eta",
-            "float",
-            0.5,
-            "Drafting stops after a guess with less confidence than this.",
-            low=0.0,
-            high=2.0,
-        ),
-        Parameter(
+        integer("num_assistant_tokens", 4, "Maximum number of drafted tokens per round.", low=1, high=32),
+        real("eta", 0.5, "Drafting stops after a guess with less confidence than this.", low=0.0, high=2.0),
+        choice(
             "adapters",
-            "choice",
             EITHER,
             "The trained adapters of the target, or none: the plain exit.",
-            choices=(EITHER, SHIPPED, NONE),
+            (EITHER, SHIPPED, NONE),
         ),
         VERIFIER,
         *GREEDY,

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from decoders.engine.layers import Layers
 from decoders.lane import Lane
+from decoders.parameters import integer, real, switch
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import VERIFIER, chosen, fits
@@ -15,7 +16,6 @@ from decoders.speculative.drafters.confidence_stopping import confident_chain
 from decoders.speculative.interfaces import LAYER_VIEWS, Draft, Drafter, Pair, Seen, Verification
 from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
 from decoders.speculative.self_draft.layer_skip_search import Search, layers_of
-from decoders.strategy import Parameter
 
 
 def searching(parameters: dict) -> Drafter:
@@ -74,13 +74,11 @@ def searching(parameters: dict) -> Drafter:
     name="swift",
     title="SWIFT",
     parameters=(
-        Parameter("skip_ratio", "float", 0.45, "Share of blocks that a draft leaves out.", low=0.0, high=1.0),
-        Parameter("num_assistant_tokens", "int", 8, "Maximum length of a draft (authors: 25).", 1, 32),
-        Parameter(
-            "threshold", "float", 0.8, "Drafting ends where the confidence is below this.", low=0.0, high=1.0
-        ),
-        Parameter("runners_up", "bool", True, "Also draft the next best tokens at each position."),
-        Parameter("context", "int", 16, "Number of tokens on which sets are compared (authors: 32).", 1, 256),
+        real("skip_ratio", 0.45, "Share of blocks that a draft leaves out.", low=0.0, high=1.0),
+        integer("num_assistant_tokens", 8, "Maximum length of a draft (authors: 25).", low=1, high=32),
+        real("threshold", 0.8, "Drafting ends where the confidence is below this.", low=0.0, high=1.0),
+        switch("runners_up", True, "Also draft the next best tokens at each position."),
+        integer("context", 16, "Number of tokens on which sets are compared (authors: 32).", low=1, high=256),
         VERIFIER,
         *GREEDY,
     ),

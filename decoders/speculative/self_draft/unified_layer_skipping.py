@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from decoders.engine.layers import Layers
 from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
+from decoders.parameters import integer, real, switch
 from decoders.sampling.sampling_parameters import GREEDY, PROCESSORS
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
@@ -17,7 +18,7 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.interfaces import Pair, badge, described
 from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 
 WHOLE = "whole"  # the scorer that runs all layers, only to show what they predict
 
@@ -69,9 +70,9 @@ def layers_and_checks(parameters: dict) -> list[Part]:
     name="unified_layer_skipping",
     title="Unified Layer Skipping",
     parameters=(
-        Parameter("speedup", "float", 2.0, "One in this many layers is kept.", low=1.0, high=100.0),
-        Parameter("checked", "bool", False, "All layers verify what the kept ones draft: exact."),
-        Parameter("num_assistant_tokens", "int", 4, "If checked: tokens drafted per round.", low=1, high=32),
+        real("speedup", 2.0, "One in this many layers is kept.", low=1.0, high=100.0),
+        switch("checked", False, "All layers verify what the kept ones draft: exact."),
+        integer("num_assistant_tokens", 4, "If checked: tokens drafted per round.", low=1, high=32),
         *GREEDY,
     ),
     papers=("accelerating-inference-in-large-language-models-with",),

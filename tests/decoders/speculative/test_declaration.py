@@ -5,6 +5,7 @@ import pytest
 from decoders import registry
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane, Limits
+from decoders.parameters import integer, switch
 from decoders.refusal import Refusal
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify, speculative
@@ -13,10 +14,10 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import FIXED, TIMED_VIEWS, VIEWS, Draft, Drafter, Pair
 from decoders.speculative.verifiers.block_verification import BLOCK
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Part
 from tests.helpers import tiny_models
 
-COUNT = Parameter("num_assistant_tokens", "int", 3, "Tokens that the draft guesses per round.", low=1)
+COUNT = integer("num_assistant_tokens", 3, "Tokens that the draft guesses per round.", low=1)
 
 
 @pytest.fixture(autouse=True)
@@ -80,9 +81,7 @@ def test_what_is_declared_goes_before_what_follows():
 
 
 def test_a_strategy_reads_what_its_parts_read():
-    @speculative(
-        name="mine", title="Mine", parameters=(Parameter("states", "bool", False, "Reads them."), *GREEDY)
-    )
+    @speculative(name="mine", title="Mine", parameters=(switch("states", False, "Reads them."), *GREEDY))
     def mine_pair(parameters: dict) -> Pair:
         """Drafts nothing."""
         reads = (Capability.HIDDEN_STATES,) if parameters["states"] else ()
