@@ -17,7 +17,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
-from decoders.speculative.draft_heads.eagle import SAYS
+from decoders.speculative.draft_heads.eagle_like import EAGLE_SAYS
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import Length, chain
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
@@ -77,7 +77,7 @@ def adaeagle_pair(parameters: dict) -> Pair:
         prediction.max_tokens, "As many as a small network expects to be accepted.", prediction.enough
     )
     shape = chain(length, parameters["temperature"])
-    inner = with_drift(head_of_kind("eagle"), shape, "a feature drafter", SAYS)
+    inner = with_drift(head_of_kind("eagle"), shape, "a feature drafter", EAGLE_SAYS)
 
     def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         prediction.see(draft, verification, seen)

@@ -12,7 +12,7 @@ from decoders.parameters import choice, integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_heads.medusa import EXACT
+from decoders.speculative.draft_heads.medusa_like import EXACT
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head

@@ -10,7 +10,7 @@ from decoders.heads.path_independent.prompt_tokens import PPD
 from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
-from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, verified
+from decoders.speculative.draft_heads.medusa_like import TYPICAL_PARAMETERS, verified
 from decoders.speculative.draft_heads.own_forward import plan_of, slot_parameters
 from decoders.speculative.drafters.own_slots import own_slots
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head

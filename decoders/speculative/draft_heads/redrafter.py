@@ -8,7 +8,7 @@ from decoders.parameters import choice
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import fits, simplest
-from decoders.speculative.draft_heads.medusa import EXACT
+from decoders.speculative.draft_heads.medusa_like import EXACT
 from decoders.speculative.draft_heads.trees import BEAMS, drafted_by, tree_parameters
 from decoders.speculative.drafters.trained_head import needs_head
 from decoders.speculative.interfaces import Pair

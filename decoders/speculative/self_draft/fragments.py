@@ -16,7 +16,7 @@ from decoders.parameters import choice, free_text, integers, switch
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
-from decoders.speculative.draft_heads.medusa import TYPICAL_LIMITS
+from decoders.speculative.draft_heads.medusa_like import TYPICAL_LIMITS
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.sees import record_sees
