@@ -116,8 +116,5 @@ def fuzzy_pair(parameters: dict) -> Pair:
     infinity everything. The lane says how far its tokens deviate from it. js is the Jensen-Shannon
     divergence, js_reversed that of the authors' code.
     """
-    temperature = parameters["temperature"]
-    return (
-        draft_chain(parameters),
-        fuzzy_acceptance(parameters["limit"], parameters["divergence"], temperature),
-    )
+    verifier = fuzzy_acceptance(parameters["limit"], parameters["divergence"], parameters["temperature"])
+    return draft_chain(parameters), verifier

@@ -101,8 +101,7 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
 
 def judge_pair(parameters: dict, judge: Judge | None = None) -> Pair:
     """A chain from the draft model, and the relaxed rule; what they promise does not depend on the judge."""
-    temperature = parameters["temperature"]
-    verifier = judged_acceptance(parameters["delta"], temperature, judge)
+    verifier = judged_acceptance(parameters["delta"], parameters["temperature"], judge)
     return draft_chain(parameters), verifier
 
 

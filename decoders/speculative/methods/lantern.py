@@ -148,8 +148,7 @@ def neighbours_of(lane: Lane, count: int) -> Near:
 
 def lantern_pair(parameters: dict, near: Near | None = None) -> Pair:
     """A chain from the draft model, and the relaxed rule; `near` may be None where nothing is decoded."""
-    temperature = parameters["temperature"]
-    return draft_chain(parameters), neighbour_support(parameters["delta"], near, temperature)
+    return draft_chain(parameters), neighbour_support(parameters["delta"], near, parameters["temperature"])
 
 
 @draft_and_verify(

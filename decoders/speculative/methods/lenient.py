@@ -96,5 +96,4 @@ def lenient_pair(parameters: dict) -> Pair:
     best token. With lenience 1 nothing is lost; below it the lane says how far its tokens deviate from
     the target's distribution.
     """
-    temperature = parameters["temperature"]
-    return draft_chain(parameters), lenient_rejection(parameters["lenience"], temperature)
+    return draft_chain(parameters), lenient_rejection(parameters["lenience"], parameters["temperature"])

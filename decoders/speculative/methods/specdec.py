@@ -75,9 +75,8 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
 
 def specdec_pair(parameters: dict) -> Pair:
     """A block from the masked model that comes with the target, and Spec-Verification."""
-    temperature = parameters["temperature"]
     drafter = block(parameters["num_assistant_tokens"])
-    return drafter, nearly_best(parameters["beta"], parameters["tau"], temperature)
+    return drafter, nearly_best(parameters["beta"], parameters["tau"], parameters["temperature"])
 
 
 @draft_and_verify(

@@ -215,8 +215,7 @@ def keep(lane: Lane, draft: Draft, node: int, q: torch.Tensor, probs: torch.Tens
 
 def specpv_pair(parameters: dict) -> Pair:
     """A chain from the draft model and the simplest verifier; strict, that is only the inner loop."""
-    temperature = parameters["temperature"]
-    drafter, verifier = simplest(draft_chain(parameters), temperature)
+    drafter, verifier = simplest(draft_chain(parameters), parameters["temperature"])
     return twice_checked(drafter, verifier) if parameters["strict"] else drafter, verifier
 
 

@@ -29,5 +29,4 @@ def speculative_pair(parameters: dict) -> Pair:
     The text is distributed exactly as if the target had written it alone. At temperature 0 a guess passes
     if it is the target's most likely token.
     """
-    temperature = parameters["temperature"]
-    return simplest(draft_chain(parameters), temperature)
+    return simplest(draft_chain(parameters), parameters["temperature"])

@@ -115,7 +115,4 @@ def typical_acceptance_pair(parameters: dict) -> Pair:
     deviates. With both thresholds at their largest no guess passes, and the target writes alone.
     """
     temperature = parameters["temperature"]
-    return (
-        draft_chain(parameters),
-        typical(parameters["epsilon"], parameters["delta"], temperature),
-    )
+    return draft_chain(parameters), typical(parameters["epsilon"], parameters["delta"], temperature)

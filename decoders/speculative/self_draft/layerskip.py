@@ -73,7 +73,6 @@ def layerskip_pair(parameters: dict) -> Pair:
     There is no second model and no second cache. A pass through some of the layers counts as that fraction
     of a target forward, so tokens per target forward show the gain.
     """
-    temperature = parameters["temperature"]
-    shape = widths([1] * parameters["num_assistant_tokens"], temperature)
+    shape = widths([1] * parameters["num_assistant_tokens"], parameters["temperature"])
     says = "The target's first layers guess, through its own head, one pass per token."
     return chosen(self_drafted(first_layers, shape, "an early exit", says, go_on=True), parameters)
