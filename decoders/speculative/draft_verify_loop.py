@@ -45,7 +45,8 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
     path that the verifier accepts and one token of the target's own (none after an end-of-text token), and
     drops the rest. For a relaxed verifier it records how far from the target's distribution it drew.
     """
-    divergence = Divergence(verifier)
+    divergence, to_drafter = Divergence(verifier), drafter.reads_states
+    hidden = to_drafter or verifier.reads_states
     while lane.more:
         draft = drafter.propose(lane)
         prune_forbidden(lane, draft)
@@ -54,9 +55,8 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
         ]
         seen = [*nodes, *draft.beside]
         kind = "verify" if draft.nodes else "decode"
-        hidden = verifier.reads_states or drafter.reads_states
         logits = lane.score(seen, kind, hidden=hidden)  # [N + beside, V]
-        states = states_of(lane, seen) if drafter.reads_states else ()  # before a commit forgets them
+        states = states_of(lane, seen) if to_drafter else ()  # before a commit forgets them
         draft.record(lane)  # not before: recording is no part of drafting, and the timeline shows what is
         verification = judged(lane, draft, verifier, nodes, logits[: len(nodes)], divergence)
         kept = set(verification.path)

@@ -19,8 +19,6 @@ from decoders.speculative.draft_heads.trees import CUTS, PUBLISHED, drafted_by, 
 from decoders.speculative.drafters.trained_head import TrainedHead, head_of_kind, needs_head
 from decoders.speculative.interfaces import Draft, Drafter, Pair, Seen, Verification
 
-GATE = "gate"  # of each attention head of the cell for a drafted token below which guesses were made
-
 
 def with_gates(inner: Drafter, head: TrainedHead, cell_of: Callable[[torch.nn.Module], Cell]) -> Drafter:
     """`inner`, which drafts with `head`, and records the cosines of its module's cell after each round."""
@@ -35,8 +33,8 @@ def with_gates(inner: Drafter, head: TrainedHead, cell_of: Callable[[torch.nn.Mo
 
 @torch.inference_mode()
 def record_gates(lane: Lane, head: TrainedHead, draft: Draft, cell: Cell) -> None:
-    """Records the mean cosine at each drafted node that the head has read; its parts are those of the
-    attention heads.
+    """Records the mean cosine of the cell's gates at each drafted node that the head has read; its parts are
+    those of the attention heads.
     """
     tree, target = lane.tree, head.module.target
     asked = [node for node in draft.nodes if node in head.number]
@@ -48,7 +46,7 @@ def record_gates(lane: Lane, head: TrainedHead, draft: Draft, cell: Cell) -> Non
     gates = cell.gates(above, vectors(target, tokens).to(above.dtype)).float()
     for node, row in zip(asked, gates.tolist(), strict=True):
         parts = {f"head {at}": value for at, value in enumerate(row, start=1)}
-        lane.record_score(node, GATE, sum(row) / len(row), **parts)
+        lane.record_score(node, "gate", sum(row) / len(row), **parts)
 
 
 @speculative(
