@@ -242,7 +242,7 @@ def probability(p: float | None) -> str:
     return f"{p:.{places}f}".removeprefix("0") if p < 1 else f"{p:.2f}"
 
 
-def whence(source: str | None) -> list[str]:
+def source_lines(source: str | None) -> list[str]:
     """A line of a hover that says where a drafted token came from; none where a second model is meant."""
     return [f"drafted from {SOURCES[source]}"] if source in SOURCES else []
 

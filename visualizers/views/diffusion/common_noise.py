@@ -7,6 +7,7 @@ strategy.
 
 import math
 
+from decoders.trace.events import Distribution
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 
@@ -55,9 +56,7 @@ class CommonNoise:
         if not drafted:
             return []
         rivals = {event.parent: event for event in born if event.source == "mixture"}
-        offers = {
-            (event.node, event.view): event for event in step.events if type(event).__name__ == "Distribution"
-        }
+        offers = {(event.node, event.view): event for event in step.events if isinstance(event, Distribution)}
         self.rounds += 1
         ops = []
         for event in drafted:
