@@ -10,7 +10,7 @@ import torch
 
 from decoders.diffusion.canvas import Canvas, Guess
 from decoders.lane import Lane
-from decoders.recorder import MIN_LOGPROB
+from decoders.logits.distributions import MIN_LOGPROB
 from decoders.strategy import Parameter
 
 CONFLICTS = Parameter(

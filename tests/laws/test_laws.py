@@ -4,6 +4,7 @@ They know no strategy by name. Models are tiny and random; a draft, where one is
 model.
 """
 
+import contextlib
 import functools
 import random
 from collections import Counter
@@ -14,6 +15,7 @@ import torch
 from decoders import registry, testing
 from decoders.chooser import Random
 from decoders.models.served_model import ServedModel
+from decoders.refusal import Refusal
 from decoders.speculative import draft_verify_loop
 from decoders.trace import trace
 from decoders.trace.events import Commit, Note
@@ -131,6 +133,13 @@ def test_committed_log_probabilities_are_the_targets_own(name, models, prompt, f
     logits = target(text).logits[0, len(prompt) - 1 : -1]
     want = logits.log_softmax(-1).gather(1, text[0, len(prompt) :, None])[:, 0].tolist()
     assert [p for s in found.steps for c in s.of(Commit) for p in c.logprobs] == pytest.approx(want, abs=1e-3)
+
+
+@every_strategy
+def test_with_a_memory_it_decodes_or_says_that_it_cannot(name, models):
+    memory = {"memory": "lm-infinite", "memory_drift": True}
+    with contextlib.suppress(Refusal):
+        testing.well_formed(start(name, models, new_tokens=3, parameters=memory).run())
 
 
 @every_case

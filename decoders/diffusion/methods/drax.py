@@ -12,8 +12,7 @@ import torch
 
 from decoders.diffusion.candidates import error_rates, medoid, most_frequent
 from decoders.lane import Lane
-from decoders.logits.distributions import entropies, log_softmax
-from decoders.recorder import MIN_LOGPROB
+from decoders.logits.distributions import MIN_LOGPROB, entropies, log_softmax
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many, number

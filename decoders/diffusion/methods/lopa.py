@@ -11,7 +11,7 @@ from decoders.diffusion.canvas import Canvas, Guess, blocks, fill, guess_each, g
 from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, canvas_of, schedule
 from decoders.diffusion.unmask_policies import surest_first, threshold
 from decoders.lane import Lane
-from decoders.recorder import MIN_LOGPROB
+from decoders.logits.distributions import MIN_LOGPROB
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import number

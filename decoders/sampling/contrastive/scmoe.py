@@ -107,6 +107,7 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
     name="scmoe",
     title="SCMoE",
     family="sampling",
+    takes_memory=False,
     parameters=(
         Parameter("beta", "float", 0.5, "Weight of the weak view against the strong one.", 0.0, 10.0),
         Parameter(
