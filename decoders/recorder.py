@@ -14,6 +14,7 @@ from decoders.engine.tree import Tree
 from decoders.logits.distributions import log_softmax, summarise
 from decoders.observer import Observer
 from decoders.trace.events import Cell, Depend, Distribution, Event, Note, Propose, Score, Verdict
+from decoders.trace.reasons import Code, Reason
 from decoders.trace.trace import Trace
 
 
@@ -82,10 +83,13 @@ class Recorder:
         self.events.append(Propose(node, parent, token, logprob, source, slot, fill))
         return node
 
-    def verdict(self, node: int, status: str, **why: Any) -> None:
-        """Records what became of a node; `why` holds fields of `Verdict`: p, q, u, reason, into."""
+    def verdict(self, node: int, status: str, why: Sequence[Reason] = (), **fields: Any) -> None:
+        """Records what became of a node, and why: codes with numbers, or a sentence of the strategy's own in
+        `reason`. fields: of `Verdict`, such as p, q, u, reason, into.
+        """
         self.check_limits()
-        self.events.append(Verdict(node, status, **why))
+        self.spell(one.numbers["preferred"] for one in why if one.code is Code.OTHER_PREFERRED)
+        self.events.append(Verdict(node, status, why=tuple(why), **fields))
 
     def record_score(
         self,

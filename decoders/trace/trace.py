@@ -31,8 +31,10 @@ from decoders.trace.fast_validation import of_trace
 from decoders.trace.json_file import read_json
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.number_format import number
+from decoders.trace.reasons import wrong_reason
 
-VERSION = 1
+VERSION = 2
+READ = (1, 2)  # versions that are read: in 1, each verdict has a sentence and none a code
 # Badges that promise nothing about the output distribution.
 WITHIN_ANY = ("", "relaxed", "deterministic", "lossless: equal to greedy", "as the server decodes")
 # Of a trace that is read. The longest lanes of the app have about half as many events.
@@ -229,9 +231,8 @@ def check_schema(record: Any) -> None:
         error = next(iter(_validator().iter_errors(record)), None)
         if error is not None:
             where = "/".join(str(p) for p in error.absolute_path) or "its top level"
-            raise Refusal(
-                f"This file is not a trace of version {VERSION}: {where[:100]}: {said_by(error.message)}."
-            )
+            wrong = f"{where[:100]}: {said_by(error.message)}."
+            raise Refusal(f"This file is not a trace of version {VERSION} or earlier: {wrong}")
     counts = [len(s["events"]) for s in record["steps"]]
     for what, count, most in (
         ("steps", len(counts), MAX_STEPS),
@@ -314,7 +315,7 @@ def wrong_verdict(event: Verdict, known: set[int]) -> str | None:
         return f"node {event.node} has the unknown status {event.status!r}."
     if event.node not in known:
         return f"a verdict names node {event.node}, which does not exist."
-    return None
+    return next(filter(None, map(wrong_reason, event.why)), None)
 
 
 def wrong_commit(event: Commit, known: set[int]) -> str | None:

@@ -189,4 +189,5 @@ class Text:
         logprob, verdict = self.logprob.get(node), self.verdicts.get(node)
         p = math.exp(min(0.0, logprob)) if logprob is not None else None
         lines = [f"{self.nodes.text(node)}  p {probability(p)}, {state}"]
-        return lines + ([verdict.reason] if verdict is not None and verdict.reason else [])
+        reason = self.nodes.reason(verdict)
+        return lines + ([reason] if reason else [])

@@ -143,7 +143,9 @@ class CanvasBranches:
             return ops
         verdict = verdicts.get(score.node)
         hovers = (
-            (verdict.reason or "").split("; ") if verdict and level != ANCHOR else [f"anchor: C {number}"]
+            (self.nodes.reason(verdict) or "").split("; ")
+            if verdict and level != ANCHOR
+            else [f"anchor: C {number}"]
         )
         ops += self._bar(f"{at}", y, score.total, won, hovers)
         if level != ANCHOR:

@@ -144,7 +144,7 @@ class CanvasDrafts:
             "merged": "the same canvas was reached in another order",
             "never reached": "after a rejected draft, so not looked at",
         }.get(verdict.status, "")
-        first = verdict.reason or f"{self._words(cells)}: {verdict.status}"
+        first = self.nodes.reason(verdict) or f"{self._words(cells)}: {verdict.status}"
         hover = [first, ", ".join(numbers) or explanation]
         state = STATES[verdict.status]
         return self._box(f"{event.node}", x, y, self._short(cells), state, fill, glyph, hover)

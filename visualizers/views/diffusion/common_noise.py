@@ -97,8 +97,8 @@ class CommonNoise:
 
     def _token(self, column: int, event, state: str, verdict) -> Op:
         says = [f"{self.nodes.word(event.token)}: {state}"]
-        if verdict is not None and verdict.reason:
-            says = [f"{self.nodes.word(event.token)}: {verdict.status}", verdict.reason]
+        if reason := self.nodes.reason(verdict):
+            says = [f"{self.nodes.word(event.token)}: {verdict.status}", reason]
         glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
         place = {"x": column, "y": self.y + TOKEN / 2, "w": 0.96, "h": TOKEN, "panel": "rounds"}
         words = {"text": self.nodes.word(event.token), "hover": says, "node": event.node}

@@ -145,7 +145,7 @@ class BeamTree:
                 case Score():
                     scores.setdefault(event.node, []).append(event)
                 case Verdict():
-                    verdicts[event.node] = (event.status, event.reason)
+                    verdicts[event.node] = (event.status, self.nodes.reason(event))
                     self.judged[event.node] = event.status
                 case Commit():
                     commits += event.nodes

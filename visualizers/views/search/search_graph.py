@@ -138,7 +138,7 @@ class SearchGraph:
                     if event.name == "priority":
                         self.waiting[event.node] = event.total
                 case Verdict():
-                    self.status[event.node], self.reason[event.node] = event.status, event.reason
+                    self.status[event.node], self.reason[event.node] = event.status, self.nodes.reason(event)
                     if event.status == "merged" and event.into is not None:
                         self.into[event.node] = event.into
                         self.ways[event.into] = self.ways.get(event.into, 1) + 1

@@ -76,7 +76,7 @@ class Topics:
                         best = event.node
                         ops += self._rows([event.token])
                 case Verdict() if event.status == "forced":
-                    self.forced[event.node] = event.reason or "forced"
+                    self.forced[event.node] = self.nodes.reason(event) or "forced"
                 case Score() if event.rank == 1:
                     best = event.node
                 case Commit():

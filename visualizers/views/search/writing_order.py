@@ -126,6 +126,6 @@ class WritingOrder:
         if state == "forced":
             self.forced += 1
             changes["glyph"] = "⚑"
-        if verdict.reason:
-            changes["hover"] = [self.nodes.text(verdict.node), verdict.reason]
+        if reason := self.nodes.reason(verdict):
+            changes["hover"] = [self.nodes.text(verdict.node), reason]
         return [{"id": f"t{verdict.node}", "set": changes}]

@@ -261,7 +261,7 @@ class DraftRounds:
         first = f"{lines[0]}  {verdict.status}" + (f": {numbers}" if numbers else "")
         siblings = [n for n, e in by_node.items() if event and e.parent == event.parent and n != node]
         words = [f"{self.nodes.text(n)} {verdicts[n].status}" for n in siblings[:4] if n in verdicts]
-        second = verdict.reason or ("same place: " + ", ".join(words) if words else "")
+        second = self.nodes.reason(verdict) or ("same place: " + ", ".join(words) if words else "")
         return [first, *([second] if second else []), *source_lines(event.source if event else None)]
 
     def _text(self, commits, verdicts) -> list[Op]:

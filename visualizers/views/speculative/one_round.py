@@ -332,4 +332,5 @@ class OneRound:
             return [f"{text}  drafted, not verified{q}"]
         numbers = compared(verdict)
         first = f"{text}  {verdict.status}" + (f": {numbers}" if numbers else "")
-        return [first, *([verdict.reason] if verdict.reason else []), *source_lines(event.source)]
+        reason = self.nodes.reason(verdict)
+        return [first, *([reason] if reason else []), *source_lines(event.source)]

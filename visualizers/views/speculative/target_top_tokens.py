@@ -220,9 +220,8 @@ class TargetTopTokens:
             text += f"; {score.name} {score.total:.2f}, limit {score.parts['limit']:.2f}".replace("-", "−")
         return text
 
-    @staticmethod
-    def _reason(event, verdicts) -> list[str]:
-        reason = verdicts[event.node].reason if event.node in verdicts else None
+    def _reason(self, event, verdicts) -> list[str]:
+        reason = self.nodes.reason(verdicts.get(event.node))
         return [reason] if reason else []
 
     def _heading(self) -> list[Op]:
