@@ -9,6 +9,7 @@ import functools
 import gzip
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
 DRAWER = "explorer.export.replay_page:show"
 FIGURES = "visualizers.figures:figure"
 GRAPHS = "visualizers.graphs:graph"
+PICTURE = "visualizers.figures.svg:svg"
 
 
 @dataclass
@@ -115,6 +117,15 @@ class Trace:
         `visualizers` or `explorer` is not on the path, as do `figure` and `graph`.
         """
         return show(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """What a notebook shows of a trace at the end of a cell: its text, and a picture that stays in the
+        stored notebook, the strategy's first view. It is left out where that view cannot draw this trace.
+        """
+        bundle = {"text/plain": f"{self.title}: {self.text()!r}"}
+        with suppress(ImportError, Refusal):
+            bundle["image/svg+xml"] = _entry(PICTURE)(self.figure())
+        return bundle
 
     def figure(self, view: str | None = None, step: int | None = None, look: str = "light") -> Any:
         """A view, such as "beam_tree", after `step` steps (None: all) as a `plotly.graph_objects.Figure`.
