@@ -26,7 +26,6 @@ from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
 from decoders.limits import AtLimit, Limits
 from decoders.logits.distributions import Processors, processors
-from decoders.memory.lane_memory import memory_of
 from decoders.model_interface import Model
 from decoders.observers import observers_of
 from decoders.plan import Plan, plan_of
@@ -81,10 +80,7 @@ class Lane(Recorder):
         if plan.constraint:
             self.constrain(plan.constraint)
         self._processors = self._stacks_of(plan)
-        memory = memory_of(self.parameters, self.models)
-        if memory is not None:
-            self.models = self.models | {memory.role: memory.model}
-        self.observers = observers_of(self, memory)
+        self.observers = observers_of(self, plan.memory)
         self.ended_by: str | None = None
         self._seconds, self._since, self._undivided = 0.0, time.perf_counter(), 0
         for sentence in plan.notes():

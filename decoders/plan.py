@@ -15,7 +15,7 @@ from decoders.engine.capabilities import RECORDED
 from decoders.engine.tree import Tree
 from decoders.limits import Limits
 from decoders.logits.distributions import ProcessorContext
-from decoders.memory.lane_memory import drafts_stay_exact
+from decoders.memory.lane_memory import LaneMemory, drafts_stay_exact, memory_of
 from decoders.model_interface import Model
 from decoders.refusal import Refusal
 from decoders.strategy import Strategy
@@ -30,7 +30,8 @@ class Plan:
     strategy: Strategy
     parameters: dict[str, Any]  # all of the strategy's, those of its memory included
     limits: Limits
-    models: dict[str, Model]  # by role
+    models: dict[str, Model]  # by role, one of them with its memory
+    memory: LaneMemory | None
     prompt: list[int]  # without a token that is healed
     healing: list[int]  # the tokens that may stand for the healed one, itself first; none if none is healed
     given: list[int]  # tokens after the prompt with which the lane begins
@@ -100,6 +101,9 @@ def plan_of(
     strategy = registry.get(name)
     parameters = strategy.check(parameters)
     models = models_of(strategy, parameters, models, callbacks)
+    memory = memory_of(parameters, models)
+    if memory is not None:
+        models = models | {memory.role: memory.model}
     target = models["target"]
     if limits.max_new_tokens < 1:
         raise Refusal(f"max_new_tokens must be at least 1, not {limits.max_new_tokens}.")
@@ -122,6 +126,7 @@ def plan_of(
         parameters,
         limits,
         models,
+        memory,
         prompt,
         healing,
         given,

@@ -85,7 +85,7 @@ def test_the_weight_of_a_drawn_text_is_right_on_average(monkeypatch):
     model, texts = TableModel(random_table(1, 2), 2), [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 1)]
 
     def weight(chooser):
-        record = lane_of(model, texts, chooser).bias
+        (record,) = (o for o in lane_of(model, texts, chooser).observers if isinstance(o, bias.BiasRecord))
         record.begin()
         return record.weight(record.at, record.draw([record.at])[0])
 
