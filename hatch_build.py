@@ -98,7 +98,7 @@ def moved(source: str, name: str) -> str:
     `from decoders import x`.
     """
     lines = source.splitlines(keepends=True)
-    for node in ast.walk(ast.parse(source, name)):
+    for node in statements(ast.parse(source, name)):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and is_ours(node.module):
             replace(lines, node, f"from {node.module}", f"from {HOME}.{node.module}")
         elif isinstance(node, ast.Import) and any(is_ours(alias.name) for alias in node.names):
@@ -110,6 +110,17 @@ def moved(source: str, name: str) -> str:
             else:
                 raise SyntaxError(f"{name}, line {node.lineno}: write from ... import, not {alias.name}")
     return "".join(lines)
+
+
+def statements(tree: ast.Module) -> list[ast.AST]:
+    """Every statement of a module, at any depth, without what they are made of: imports are statements, and
+    to look through all expressions takes as long as to parse the file.
+    """
+    found: list[ast.AST] = [tree]
+    for node in found:
+        for inside in ("body", "orelse", "finalbody", "handlers", "cases"):
+            found += getattr(node, inside, [])
+    return found
 
 
 def is_ours(module: str | None) -> bool:

@@ -1,15 +1,23 @@
 """The strongest attention from each committed token's prediction to earlier tokens, as events.
 
-Knows trees and events, no lane.
+Knows trees and events, no strategy and no picture.
 """
 
 from typing import Any
 
 from decoders.engine.tree import Tree
 from decoders.logits.distributions import fetched
+from decoders.observer import Observer
 from decoders.trace.events import Depend
 
 SHOWN = 6  # strongest sources named for each committed token
+
+
+class AttentionSources(Observer):
+    """Records them where the target's engine gives attention."""
+
+    def committed(self, lane: Any, nodes: list[int]) -> None:
+        lane.events += attention_sources(lane.tree, lane.scorers["target"], nodes)
 
 
 def attention_sources(tree: Tree, scorer: Any, nodes: list[int]) -> list[Depend]:

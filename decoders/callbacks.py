@@ -40,7 +40,7 @@ class Callbacks:
         """The message to show if one of a strategy's parts needs a function that is missing, else None."""
         names = {part.name for part in parts if part.kind in ("value", "constraint")}
         if "tests" in names and self.pass_rate is None:
-            return "Nothing is there that could run tests; choose another scorer or constraint."
+            return "No function runs tests here; choose another scorer or constraint."
         if "syntax" in names and self.allowed is None:
-            return "Nothing is there that knows a syntax; choose another constraint."
+            return "No function checks a syntax here; choose another constraint."
         return None

@@ -8,19 +8,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import torch
 
-from decoders import model_defaults, registry, stopping, suitability, token_healing
-from decoders.attention_sources import attention_sources
+from decoders import beginning, stopping
 from decoders.callbacks import Callbacks
 from decoders.chooser import Chooser, Random
-from decoders.constraints.bias import BiasRecord
-from decoders.constraints.constraint import FORBIDDEN, DeadEnd, States
-from decoders.constraints.kinds import constraint_of
-from decoders.constraints.places.place import record_of
-from decoders.engine.capabilities import RECORDED, Capability
+from decoders.constraints.constraint import Constraint, DeadEnd, States, masked
 from decoders.engine.engine import Work
 from decoders.engine.kv_cache import OutOfSlots
 from decoders.engine.layers import Layers
@@ -28,13 +25,13 @@ from decoders.engine.pieces import in_pieces
 from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
 from decoders.limits import AtLimit, Limits
-from decoders.logits.watermark import Detector
-from decoders.memory.lane_memory import drafts_stay_exact, memory_of
+from decoders.logits.distributions import Processors, processors
 from decoders.model_interface import Model
-from decoders.processing import Processing
+from decoders.observers import observers_of
+from decoders.plan import Plan, plan_of
+from decoders.recorder import Recorder
 from decoders.refusal import Refusal
-from decoders.trace import given_tokens
-from decoders.trace.events import Commit, Event, Forward, Step
+from decoders.trace.events import Commit, Forward, Step
 from decoders.trace.trace import Trace
 
 __all__ = ["Lane", "Limits", "Model"]
@@ -46,7 +43,7 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
     return call(), time.perf_counter() - began
 
 
-class Lane(Processing):
+class Lane(Recorder):
     """`advance()` runs one step and returns it, or None once the lane has ended; `trace` holds all steps."""
 
     def __init__(
@@ -69,80 +66,42 @@ class Lane(Processing):
 
         Raises Refusal with one sentence for an unusable prompt, parameter, limit, begin or missing model.
         """
-        self.strategy = registry.get(strategy)
-        self.parameters = self.strategy.check(parameters or {})
-        self.limits = limits or Limits()
+        self.limits, self.callbacks = limits or Limits(), callbacks or Callbacks()
         self.chooser: Chooser = chooser or Random(seed)
-        self.callbacks, parts = callbacks or Callbacks(), self.strategy.parts(self.parameters)
-        unsuitable = suitability.problem(self.strategy, self.parameters, models)
-        if problem := unsuitable or self.callbacks.lacks(parts):
-            raise Refusal(problem)
-        roles = (*self.strategy.needs, *self.strategy.may_use)
-        models = suitability.taken(self.strategy, self.parameters, models)
-        self.models = {role: models[role] for role in roles if role in models} | {"target": models["target"]}
-        self.memory, target = memory_of(self.parameters, self.models), self.models["target"]
-        if self.limits.max_new_tokens < 1:
-            raise Refusal(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
-        prompt, allowed = token_healing.cut(self.parameters, target, prompt)
-        context = self._context_for(prompt)
-        self.eos = stopping.eos_of(self.parameters, target)
-        self.stop_strings = stopping.stop_strings_of(self.parameters)
-        room = min(self.limits.max_new_tokens, context - len(prompt))
-        room = stopping.room_of(self.parameters, len(prompt), room)
-        vocabulary = target.engine.vocabulary
-        given, forced = (
-            given_tokens.check_given_tokens(begin, self.eos, room, vocabulary) if begin else ([], [])
-        )
-        self.tree = Tree([*prompt, *given])  # to a strategy, the given tokens are part of the prompt
-        self.budget, self.given = room - len(given), len(given)
-        self.trace = Trace(
-            strategy=self.strategy.name,
-            title=self.strategy.title,
-            parameters=self.parameters,
-            seed=seed,
-            models={role: m.name for role, m in self.models.items()},
-            prompt=list(prompt),
-            badge=model_defaults.badge(self.strategy, self.parameters, target.generation),
-            model_defaults=model_defaults.used(self.parameters, target.generation),
-            lacks=[c.value for c in RECORDED if not target.engine.gives(c)],
-        )
-        self._meet(self.tree.tokens)
-        constraint = constraint_of(self.parameters, target, self.eos, b"".join(map(target.bytes_of, prompt)))
-        self.constraint = States(constraint, self.tree, len(prompt), self.eos) if constraint else None
-        self.places = record_of(self.parameters, self.tree, len(prompt), target, self.eos)
-        self.written, self.tip, self.bias = 0, self.tree.trunk - 1, BiasRecord(self)  # tip: newest committed
-        if self.constraint is not None and self.constraint.at(self.tip) is FORBIDDEN:
-            raise Refusal(
-                "The constraint forbids the tokens with which this lane begins; change one of them."
-            )
-        self.ended_by: str | None = None
-        self._events: list[Event] = []
-        self._seconds, self._since, self._undivided = 0.0, time.perf_counter(), 0
-        self._processors: dict[int, Any] = {}
         own = {"logits_processor": (*logits_processor,), "prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
-        self.shaping = model_defaults.shaping(self.parameters, self.trace.model_defaults) | own
-        if any(own.values()) and "model_defaults" not in self.parameters:
-            raise Refusal(f"{self.strategy.title} takes no processors; use one that does, such as greedy.")
-        exact = drafts_stay_exact(self.parameters, self.strategy.badge(self.parameters))
-        defaults = model_defaults.sentences(self.parameters, target.generation)
-        for sentence in filter(None, (*defaults, *(constraint.notes if constraint else ()), exact)):
+        plan = plan_of(strategy, prompt, models, parameters or {}, self.limits, begin, self.callbacks, own)
+        self.strategy, self.parameters, self.models = plan.strategy, plan.parameters, plan.models
+        self.eos, self.stop_strings, self.shaping = plan.eos, plan.stop_strings, plan.shaping
+        tree = Tree([*plan.prompt, *plan.given])  # to a strategy, the given tokens are part of the prompt
+        super().__init__(tree, plan.trace(seed), plan.target.bytes_of)
+        self.given, self.budget = len(plan.given), plan.room - len(plan.given)
+        self.written, self.tip = 0, tree.trunk - 1  # tip: the newest committed node
+        self.constraint: States | None = None
+        if plan.constraint:
+            self.constrain(plan.constraint)
+        self._processors = self._stacks_of(plan)
+        self.observers = observers_of(self, plan.memory)
+        self.ended_by: str | None = None
+        self._seconds, self._since, self._undivided = 0.0, time.perf_counter(), 0
+        for sentence in plan.notes():
             self.note(sentence)
-        self._detector = Detector(self.shaping, vocabulary)
-        self._stack(vocabulary)  # refuses an unusable processor now and not in the first step
         self.scorers: dict[str, Any] = {}
         self._have_read: set[str] = set()  # roles whose model has read the prompt
         self._attach_models()
-        self._turns = self._take_turns(given, forced, allowed)
+        self._turns = self._take_turns(plan)
 
-    def _context_for(self, prompt: list[int]) -> int:
-        """The tokens that all models can read. Raises Refusal if the prompt leaves no room for one more."""
-        context = min(model.context for model in self.models.values())
-        if len(prompt) >= context:
-            raise Refusal(
-                f"The prompt has {len(prompt):,} tokens, but the model reads at most {context:,}, and "
-                f"one more must fit; shorten the prompt by {len(prompt) - context + 1:,} tokens."
-            )
-        return context
+    def _stacks_of(self, plan: Plan) -> Callable[[int], Processors | None]:
+        """The processors for logits over so many tokens, made once for each number; None if there are none.
+        Raises Refusal for an unusable one now, and not in the first step.
+        """
+        context = plan.processor_context(lambda *asked: bool(self.chooser.bernoulli(*asked).value))
+
+        @cache
+        def stack(vocabulary: int) -> Processors | None:
+            return processors(plan.shaping, vocabulary, replace(context, vocabulary=vocabulary))
+
+        stack(context.vocabulary)
+        return stack
 
     def _attach_models(self) -> None:
         """Gives each role its scorer and records the models' notes. Raises Refusal if there is no room."""
@@ -155,56 +114,14 @@ class Lane(Processing):
             self._release()
             raise Refusal(str(error)) from error
 
-    def _take_turns(self, given: list[int], forced: list[int], allowed: list[int]) -> Iterator[None]:
-        """The strategy's own steps, after one that records the tokens with which the lane begins."""
-        if given:
-            prompt, places = len(self.trace.prompt), forced[: given_tokens.MAX_RATED]
-            self._events += given_tokens.proposals(given, forced, prompt)
-            causal = self.models["target"].model_kind == "causal"  # a canvas has no next token
-            ratings = self._rate(given, places) if places and causal else {}
-            self._events += given_tokens.decisions(given, forced, prompt, ratings)
-            yield
-        elif allowed:
-            self._heal(allowed)
-            yield
+    def _take_turns(self, plan: Plan) -> Iterator[None]:
+        """The steps before the strategy's own, see beginning.py; then these."""
+        yield from beginning.steps(self, plan)
         if self.more:
             yield from self.strategy.run(self)
 
-    def _rate(self, given: list[int], places: list[int]) -> dict[int, given_tokens.Rating]:
-        """How the target rates the given tokens at these places; records its distributions there. It runs as
-        one lens forward with a separate scorer, so that the costs of the lane itself stay the same.
-        """
-        nodes = [len(self.trace.prompt) + place - 1 for place in places]
-        scorer, start = self.models["target"].engine.attach(self.tree), self._clock()
-        scorer.taps = Capability.HIDDEN_STATES in self.strategy.reads(self.parameters).get("target", ())
-        try:  # with the tip, since the strategy asks for its row first
-            logits = scorer.score([*nodes, self.tip])[:-1]  # [N, V]
-        finally:
-            scorer.close()
-        work, seconds = scorer.work, self._clock() - start
-        counts = {"tokens": work.tokens + work.shared, "rows": work.rows, "shared": work.shared}
-        self._events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
-        raw = processed_logprobs = self.distribution(nodes, logits)
-        if any(part.kind == "processors" for part in self.strategy.parts(self.parameters)):
-            processed = self.process(logits, nodes, record=True)
-            if processed is not logits and processed.isfinite().any(-1).all():
-                processed_logprobs = self.distribution(nodes, processed, "processed")
-        return given_tokens.ratings(raw, processed_logprobs, given, places)
-
-    def _heal(self, allowed: list[int]) -> None:
-        """Writes the most likely of `allowed`: the tokens that begin with the text of the first, which the
-        prompt gave up. To the strategy it is part of the prompt, which its models read again.
-        """
-        target, tree, node = self.models["target"], self.tree, self.tip
-        logits = self.score([node])  # [1, V]
-        logprobs = self.distribution([node], logits)
-        scores = token_healing.kept(logits, allowed)
-        self.distribution([node], scores, "processed", token_healing.LEVEL)
-        token = int(scores[0].argmax())
-        self.note(token_healing.healing_note(target, allowed[0], token))
-        self.tip = self.propose(node, token, float(logprobs[0, token]))
-        self._events.append(Commit([self.tip], [float(logprobs[0, token])]))
-        tree.trunk, self.given, self.budget = tree.trunk + 1, 1, self.budget - 1
+    def read_prompt_again(self) -> None:
+        """Attaches the models anew, after the prompt has changed."""
         for role, model in self.models.items():
             self.scorers[role].close()
             self.scorers[role] = self.attach(model)
@@ -225,8 +142,8 @@ class Lane(Processing):
             ending = str(error)  # what the step has recorded so far is kept
         self._seconds += time.perf_counter() - self._since
         step = None
-        if self._events:
-            step, self._events = Step(len(self.trace.steps), self._events, self._seconds, self._slots()), []
+        if self.events:
+            step, self.events = Step(len(self.trace.steps), self.events, self._seconds, self._slots()), []
             self.trace.append(step)
         ending = ending or self.limits.reached(len(self.tree.tokens), self._seconds)
         if ending:  # only after the step is appended: concurrent readers take an ended trace to be complete
@@ -250,8 +167,8 @@ class Lane(Processing):
         self._release()
 
     def _release(self) -> None:
-        for scorer in filter(None, (*self.scorers.values(), self.memory, self.bias)):
-            scorer.close()
+        for holder in (*self.scorers.values(), *self.observers):
+            holder.close()
 
     def _slots(self) -> int | None:
         """KV slots that it holds in the target's cache, also by further views; None if unknown."""
@@ -259,7 +176,7 @@ class Lane(Processing):
         own = getattr(self.scorers.get("target"), "used", None)
         return None if own is None else own + sum(view.used for view in views)
 
-    def breathe(self) -> None:
+    def check_limits(self) -> None:
         """Called between two pieces of a step: lets other lanes compute. Raises AtLimit, which ends the lane,
         once a limit is reached.
 
@@ -267,10 +184,12 @@ class Lane(Processing):
         """
         if self.trace.ended is not None:
             return
-        if reached := self.limits.reached(len(self.tree.tokens), self._clock()):
+        if reached := self.limits.reached(len(self.tree.tokens), self.clock()):
             raise AtLimit(reached)
         if self.callbacks.between and not self._undivided:
             self._leave(self.callbacks.between)
+
+    breathe = check_limits  # its former name, which strategies of users may call
 
     def attach(self, model: Model, tree: Tree | None = None) -> Any:
         """A scorer for the lane's tree, or for another. Its forwards may join those of other lanes; while a
@@ -356,11 +275,11 @@ class Lane(Processing):
         self, nodes: list[int], kind: str, role: str, hidden: bool = False, layers: Layers | None = None
     ) -> tuple[torch.Tensor, Forward | None]:
         """As `score`, but returns the event instead of recording it, for forwards that run concurrently."""
-        self.breathe()
+        self.check_limits()
         scorer = self.scorers[role]
-        start = self._clock()
+        start = self.clock()
         if layers is None:
-            logits, work = in_pieces(scorer, nodes, hidden, self.breathe)
+            logits, work = in_pieces(scorer, nodes, hidden, self.check_limits)
         else:
             logits, work = scorer.score_part(nodes, layers), scorer.work
         self._since += work.for_others
@@ -376,8 +295,8 @@ class Lane(Processing):
         """The result of `call(scorer)`, with the role's scorer unless another is given; records the forward
         from the scorer's `work`.
         """
-        self.breathe()
-        scorer, start = scorer or self.scorers[role], self._clock()
+        self.check_limits()
+        scorer, start = scorer or self.scorers[role], self.clock()
         made = call(scorer)
         self.record_forward(self._ran(role, kind, start, made, scorer.work))
         return made
@@ -395,13 +314,51 @@ class Lane(Processing):
         kind = "prefill" if kind == "decode" and role not in self._have_read else kind
         self._have_read.add(role)
         role = getattr(self.scorers.get(role), "counts_as", role)  # a second prompt has a name of its own
-        how = (work.rows, start, self._clock() - start, work.scope, work.shared, work.share, work.lanes)
+        how = (work.rows, start, self.clock() - start, work.scope, work.shared, work.share, work.lanes)
         return Forward(role, kind, asked, *how)
 
     def record_forward(self, forward: Forward | None) -> None:
         """Records the event that `unrecorded_score` returned."""
         if forward is not None:
-            self._events.append(forward)
+            self.events.append(forward)
+
+    # ---- what the lane does to logits ---------------------------------------------------------------------
+
+    def process(self, logits: torch.Tensor, nodes: list[int], record: bool = False) -> torch.Tensor:
+        """Logits [N, V] after the constraint and the processors, each row with its own node's prefix. With
+        `record`, the distribution after each of them but the last is recorded. Raises DeadEnd, which ends the
+        lane with a message, if the constraint leaves no token in any row.
+        """
+        allowed = self.constrained(logits, nodes)
+        if allowed is not logits and record and self._processors(logits.shape[-1]) is not None:
+            self.distribution(nodes, allowed, "processed", "constraint")
+        return self.shaped(allowed, nodes, record)
+
+    def shaped(self, logits: torch.Tensor, nodes: list[int], record: bool = False) -> torch.Tensor:
+        """As `process`, without the constraint: for methods that apply the constraint themselves, to the
+        distribution after the processors.
+        """
+        stack = self._processors(logits.shape[-1])
+        if stack is None:
+            return logits
+
+        def record_stage(name: str, scores: torch.Tensor) -> None:
+            if scores.isfinite().any(-1).all():
+                self.distribution(nodes, scores, "processed", name)
+
+        return stack(logits, (self.tree.text(n) for n in nodes), record_stage if record else None)
+
+    def constrain(self, constraint: Constraint) -> None:
+        """From now on the text after the prompt obeys this constraint."""
+        self.constraint = States(constraint, self.tree, len(self.trace.prompt), self.eos)
+
+    def constrained(self, logits: torch.Tensor, nodes: list[int]) -> torch.Tensor:
+        """Logits [N, V] with -inf for the tokens that the constraint forbids after each node. Raises DeadEnd
+        if no row has a token left.
+        """
+        if self.constraint is None:
+            return logits
+        return masked(logits, self.constraint.masks_of(nodes))
 
     # ---- what a strategy records; see also recorder.py -----------------------------------------------------
 
@@ -411,30 +368,26 @@ class Lane(Processing):
 
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
         """Outputs these nodes, a path below the newest committed one; cut at the text's end or the limit."""
-        whole = False
         for count, node in enumerate(nodes, 1):
-            if whole := self.ends(node) or count == self.left:
+            if self.ends(node) or count == self.left:
                 nodes, logprobs = nodes[:count], logprobs[:count]
                 break
-        self._events.append(Commit(list(nodes), list(logprobs)))
-        self._events += attention_sources(self.tree, self.scorers["target"], nodes)
-        self._events += self._detector.marks(self.tree, nodes, whole)
-        self._events += self.places.events(nodes) if self.places else []
-        self._events += self.memory.commit(self, nodes) if self.memory else []
         parents, tip = self.tree.parents, self.tip
         above = parents[parents[tip]] if parents[tip] >= 0 else -1  # rows down to here were dropped before
-        settled = self.tree.path(parents[nodes[-1]], above=above)[:-1]
+        self.tip, self.written = nodes[-1], self.written + len(nodes)
+        self.events.append(Commit(list(nodes), list(logprobs)))
+        for observer in self.observers:
+            observer.committed(self, nodes)
+        settled = self.tree.path(parents[self.tip], above=above)[:-1]
         for scorer in self.scorers.values():
             scorer.forget(settled)
-        self.tip, self.written = nodes[-1], self.written + len(nodes)
-        self.bias.commit(nodes)
 
     def drop(self, nodes: list[int]) -> None:
         """Gives up these nodes: their slots are freed."""
-        self.breathe()
+        self.check_limits()
         for scorer in self.scorers.values():
             scorer.release(nodes)
 
-    def _clock(self) -> float:
+    def clock(self) -> float:
         """Seconds that the lane itself has computed so far."""
         return self._seconds + time.perf_counter() - self._since

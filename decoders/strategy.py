@@ -71,6 +71,7 @@ class Strategy:
     # (parameters, models) -> the model that drafts, if the strategy may prefer another one to the lane's
     draft_of: Callable[[dict, Mapping[str, Any]], Any] | None = None
     any_tokenizer: bool = False  # whether its draft may have another tokenizer than the target
+    takes_memory: bool = True  # whether it can decode with a compressed cache, see memory_options.py
     follows: bool = False  # whether a server chooses the tokens, and the lane only records them
     views: tuple[str, ...] = ("entropy", "dependencies", "text")
     badge: Callable[[dict], str] = lambda parameters: ""

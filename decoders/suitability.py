@@ -5,6 +5,7 @@ what the target itself must have. Knows declarations and models, no lane.
 from collections.abc import Mapping
 from typing import Any
 
+from decoders import memory_options as options
 from decoders import registry
 from decoders.constraints import bias
 from decoders.engine.capabilities import Capability
@@ -25,6 +26,8 @@ def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
     models = taken(strategy, parameters, models)
     if sentence := unlike(strategy, models):
         return sentence
+    if options.has(parameters) and not strategy.takes_memory:
+        return f"{strategy.title} decodes with the full cache only; choose memory none."
     if sentence := misfit(parameters, models) or bias.bias_problem(parameters, models):
         return sentence
     missing = lacking(strategy, parameters, models)

@@ -1,10 +1,11 @@
 """Makes the pages of the website that are derived from code and data, when `mkdocs` builds it (`make docs`).
 
-The front page is README. The reference has strategies, models, commands, endpoints, parameters and
-experiments; none of it is stored. `reference()` is the list of these pages.
+The front page is README. The reference has strategies, each with a picture of its recorded run, models,
+commands, endpoints, parameters and experiments; none of it is stored. `reference()` is the list of its pages.
 """
 
 import argparse
+import html
 import inspect
 import re
 import sys
@@ -20,10 +21,11 @@ sys.path.insert(0, str(ROOT))  # mkdocs starts in any folder
 from decoders.registry import BADGES, FAMILIES, strategies  # noqa: E402
 from decoders.strategy import Parameter, Strategy  # noqa: E402
 from explorer import experiments, shipped  # noqa: E402
-from explorer.catalog import origins  # noqa: E402
+from explorer.catalog import method_cards, origins  # noqa: E402
 from explorer.cli_options import parser  # noqa: E402
 from explorer.experiments.groups import GROUPS  # noqa: E402
 
+PICTURES, LOOKS = "pictures", ("light", "dark")  # a folder below the reference, and the themes
 WIDE = "---\nhide: [toc]\n---\n"  # a page of one table
 
 
@@ -32,6 +34,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, made in (("index.md", front_page), *reference().items()):
         files.append(File.generated(config, name, content=made()))
     return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Draws the pictures of the strategies."""
+    folder = Path(config.site_dir, "reference", PICTURES)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in strategies():
+        for look in LOOKS:
+            (folder / f"{name}-{look}.svg").write_text(method_cards.picture(name, look), "utf-8")
 
 
 def reference() -> dict[str, Callable[[], str]]:
@@ -49,8 +60,18 @@ def reference() -> dict[str, Callable[[], str]]:
 def front_page() -> str:
     """README without the settings of a Space; its links to files outside docs/ become their names."""
     text = (ROOT / "README.md").read_text("utf-8").split("\n---\n", 1)[1]
-    text = re.sub(r"\]\(docs/", "](", text)
-    return re.sub(r"\[([^\]]+)\]\(([A-Z][A-Z.a-z]+)\)", r"`\1`", text)
+    return without_links_outside(re.sub(r"(\]\(|=\")docs/", r"\1", text))
+
+
+def without_links_outside(text: str) -> str:
+    """A page whose links to files of the repository outside docs/ are their words: the website lacks them."""
+    text = re.sub(r"\[([^\]]+)\]\(([A-Z][A-Z.a-z]+)\)", r"`\1`", text)
+    return re.sub(r"\[([^\]]+)\]\((?:\.\./)?notebooks/[^)]*\)", r"\1 (in the folder `notebooks/`)", text)
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Pages of docs/ link to notebooks, too."""
+    return without_links_outside(markdown)
 
 
 def cell(text: object) -> str:
@@ -87,7 +108,22 @@ def strategy_section(one: Strategy) -> str:
     own = [p for p in one.parameters if not p.group]
     table = rows(("parameter", "default", "values", "what it does"), map(parameter_row, own)) if own else ""
     heading = f"## {one.title} {{ #{one.name} }}"
-    return "\n\n".join(filter(None, [heading, f"`{one.name}`", card, "\n".join(facts), table]))
+    return "\n\n".join(
+        filter(None, [heading, f"`{one.name}`", card, recorded_run(one), "\n".join(facts), table])
+    )
+
+
+def recorded_run(one: Strategy) -> str:
+    """The picture of a strategy's recorded run, which a browser loads when it comes near: one for each theme,
+    in a box that scrolls.
+    """
+    known = method_cards.picture_facts(one.name)
+    says = html.escape(f"{known['view']} of a run on the prompt: {known['prompt']}").replace("\n", "↵")
+    pictures = (
+        f'<img src="{PICTURES}/{one.name}-{look}.svg#only-{look}" alt="{says}" loading="lazy">'
+        for look in LOOKS
+    )
+    return f'<div class="run">{"".join(pictures)}</div>'
 
 
 def parameter_row(p: Parameter) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """Fixtures that all tests share: tiny random models, built once a session. Weights are never changed by a
 test.
+
+What needs torch is imported by those who use it: the process that gives tests to others runs none.
 """
 
 # ruff: noqa: E402
@@ -18,15 +20,10 @@ from functools import cache
 from itertools import chain
 
 import pytest
-import torch
 
-from decoders.registry import strategies
-from decoders.suitability import problem
 from explorer.page.import_gradio import without_gradio
-from tests.helpers import between_processes, tiny_models
-from tests.helpers.served_here import ServedHere
+from tests.helpers import between_processes
 
-torch.set_num_threads(1)  # tiny models run slower on more
 _getfile = inspect.getfile
 inspect.getfile = without_gradio(_getfile)  # until all is collected: a file may import Gradio
 _made = {}
@@ -38,6 +35,9 @@ def tiny_model():
     """tiny_model(kind="llama", seed=0, dtype=torch.float32): a LoadedModel, the same one for the same
     arguments.
     """
+    import torch
+
+    from tests.helpers import tiny_models
 
     def get(kind: str = "llama", seed: int = 0, dtype: torch.dtype = torch.float32):
         key = (kind, seed, dtype)
@@ -53,6 +53,12 @@ def target_for(tiny_model):
     """target_for(strategy, dtype=torch.float32): a tiny model that it can decode with, a mixture of experts,
     one with further tokens, one with masks or a served one if it needs one; always the same one.
     """
+    import torch
+
+    from decoders.registry import strategies
+    from decoders.suitability import problem
+    from tests.helpers import tiny_models
+    from tests.helpers.served_here import ServedHere
 
     @cache
     def get(name: str, dtype: torch.dtype = torch.float32):
@@ -76,6 +82,8 @@ def shared_folder(request, tmp_path_factory):
 @pytest.fixture
 def prompt():
     """A few token ids for the tiny models."""
+    from tests.helpers import tiny_models
+
     return tiny_models.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
 
 
@@ -102,6 +110,9 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish():
     """From here on a search for garbage is rare, and none looks through the million objects that stay."""
+    import torch
+
+    torch.set_num_threads(1)  # tiny models run slower on more
     inspect.getfile = _getfile
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)

@@ -17,6 +17,7 @@ import decoding_explorer
 from decoders import registry
 from decoders.registry import FAMILIES, strategies
 from explorer import shipped
+from explorer.catalog import method_cards
 from explorer.cli import main
 from explorer.cli_options import parser
 from tests.helpers.shipped_pair import PROMPTS, pair
@@ -131,9 +132,13 @@ def anchors(path: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def website(tmp_path_factory):
-    """The folder of the website; a warning would have ended its making."""
-    folder = tmp_path_factory.mktemp("website")
-    build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True))
+    """The folder of the website; a warning would have ended its making. All strategies have the picture of
+    one: tests of the cards draw each.
+    """
+    folder, one = tmp_path_factory.mktemp("website"), method_cards.picture("greedy", "light")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(method_cards, "picture", lambda name, look: one)
+        build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True))
     return folder
 
 
@@ -157,6 +162,9 @@ def test_the_reference_is_made_from_the_declarations(website):
         text = (website / "reference" / f"{family}.html").read_text("utf-8")
         for one in strategies().values():
             assert (f'id="{one.name}"' in text) == (one.family == family)
+            for picture in (f"pictures/{one.name}-light.svg", f"pictures/{one.name}-dark.svg"):
+                assert (f'src="{picture}#only-' in text) == (one.family == family)
+                assert (website / "reference" / picture).is_file()
     commands = (website / "reference" / "commands.html").read_text("utf-8")
     assert "--num-assistant-tokens" in commands and "--allow-origin" in commands
     endpoints = (website / "reference" / "endpoints.html").read_text("utf-8")

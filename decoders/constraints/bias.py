@@ -27,6 +27,7 @@ from decoders.engine.capabilities import Capability
 from decoders.engine.kv_cache import OutOfSlots
 from decoders.engine.tree import Tree
 from decoders.logits.distributions import probabilities
+from decoders.observer import Observer
 from decoders.trace.events import Forward, Score
 
 NAME = "bias"  # of a Score: total variation between the two distributions; its level says how c was found
@@ -106,14 +107,13 @@ class Distributions:
         return Score(node, NAME, self.distance, parts, level=ESTIMATED if texts else EXACT)
 
 
-class BiasRecord:
-    """Both distributions at each token that a lane commits; nothing where it is not asked to measure them.
-    Prefixes stand in a tree of their own, which the target reads by a scorer of its own: the lane's work
-    counts the same.
+class BiasRecord(Observer):
+    """Records both distributions at each token that a lane commits under a constraint. Prefixes stand in a
+    tree of their own, which the target reads by a scorer of its own: the lane's work counts the same.
     """
 
     def __init__(self, lane: Any):
-        self.lane, self.asked, self.scorer = lane, bool(lane.parameters.get(MEASURE)), None
+        self.lane, self.full, self.scorer = lane, False, None
 
     def begin(self) -> None:
         """Before the first token: a strategy may have set the lane's constraint itself."""
@@ -131,21 +131,20 @@ class BiasRecord:
         self.ends: list[int] = []  # of masked texts that were drawn and begin as the output stands
         self.exact: dict[int, float] = {}  # node -> c, once all allowed texts below it are listed
 
-    def commit(self, nodes: list[int]) -> None:
-        """Records both distributions at nodes that are committed, a path below the earlier ones."""
-        if not self.asked or self.lane.constraint is None:
+    def committed(self, lane: Any, nodes: list[int]) -> None:
+        if self.full or lane.constraint is None:
             return
         try:
             if self.scorer is None:
                 self.begin()
             for node in nodes:
-                token = self.lane.tree.tokens[node]
+                token = lane.tree.tokens[node]
                 if self.states.mask(self.at) is not None:
                     self.measure(node, token)
                 self.move(token)
         except OutOfSlots as full:
-            self.asked = False
-            self.lane.note(f"The bias of the mask is measured no further. {full}")
+            self.full = True
+            lane.note(f"The bias of the mask is measured no further. {full}")
 
     def measure(self, node: int, token: int) -> None:
         """Records both distributions where the output stands; nothing if the token is none that the mask
@@ -159,7 +158,7 @@ class BiasRecord:
             return
         if int((p > 0).sum()) == 1:  # whatever c is, both are 1
             parts = {"kept": float(p.sum()), f"masked {token}": 1.0, f"true {token}": 1.0}
-            self.lane._events.append(Score(node, NAME, 0.0, parts, level=EXACT))
+            self.lane.events.append(Score(node, NAME, 0.0, parts, level=EXACT))
             return
         known = self.at in self.exact
         min_mass = 0.0 if known else LIKELY * float(p.sum())
@@ -177,7 +176,7 @@ class BiasRecord:
             mass[OTHERS] = float(rest.sum())
         futures = (self.exact_futures if known else self.drawn_futures)(mass, tokens, rest)
         if any(futures[key].mean for key in mass):
-            self.lane._events.append(
+            self.lane.events.append(
                 Distributions.of(mass, futures).score(node, token, 0 if known else self.texts)
             )
 
@@ -212,7 +211,7 @@ class BiasRecord:
                 return None
             children = [self.child(node, token) for token in tokens]
             listed += [child for child in children if not self.is_whole(child)]
-            self.lane.breathe()
+            self.lane.check_limits()
         return listed
 
     def exact_futures(
@@ -297,14 +296,14 @@ class BiasRecord:
         missing = [node for node in nodes if node not in self.rows]
         for first in range(0, len(missing), ROWS):
             self.read(missing[first : first + ROWS])
-            self.lane.breathe()
+            self.lane.check_limits()
         return {node: self.rows[node] for node in nodes}
 
     def read(self, nodes: list[int]) -> None:
         """One lens forward."""
-        start = self.lane._clock()
+        start = self.lane.clock()
         logits = self.scorer.score(nodes)  # [N, V]
-        work, seconds = self.scorer.work, self.lane._clock() - start
+        work, seconds = self.scorer.work, self.lane.clock() - start
         p = probabilities(logits / self.temperature).cpu()
         for node, row in zip(nodes, p, strict=True):
             tokens = self.states.mask(node)[: len(row)].nonzero()[:, 0]
@@ -312,7 +311,7 @@ class BiasRecord:
         self.scorer.forget(nodes)
         if asked := work.tokens + work.shared:
             counts = {"tokens": asked, "rows": work.rows, "shared": work.shared}
-            self.lane._events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
+            self.lane.events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
 
     def move(self, token: int) -> None:
         """The output continues with a token: what does not begin with it is dropped."""

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from decoders.lane import Lane
-from decoders.logits.distributions import entropies, log_softmax
-from decoders.recorder import MIN_LOGPROB
+from decoders.logits.distributions import MIN_LOGPROB, entropies, log_softmax
 
 
 @dataclass

@@ -10,8 +10,8 @@ import torch
 
 from decoders.diffusion.canvas import Canvas, Guess
 from decoders.lane import Lane
+from decoders.logits.distributions import MIN_LOGPROB
 from decoders.parameters import switch
-from decoders.recorder import MIN_LOGPROB
 
 CONFLICTS = switch(
     "conflicts",

@@ -15,7 +15,7 @@ from decoders.diffusion.canvas import Canvas, Guess, blocks, fill, guess_each, g
 from decoders.diffusion.denoising_loop import canvas_of
 from decoders.diffusion.unmask_policies import quotas, surest_first, threshold
 from decoders.lane import Lane
-from decoders.recorder import MIN_LOGPROB
+from decoders.logits.distributions import MIN_LOGPROB
 from decoders.trace.number_format import number
 from decoders.trace.token_text import visible
 

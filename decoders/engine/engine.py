@@ -189,8 +189,8 @@ class Scorer:
         return deepen(self, nodes, count)
 
     def score_seeing(self, nodes: list[int], view: View) -> torch.Tensor:
-        """Logits [N, V] after each node, all below the text of `view`, of which they see only what `view`
-        holds. `score` computes these nodes again. Raises OutOfSlots, changing nothing.
+        """Logits [N, V] after each node, all below the text of `view`. Of that text the nodes attend only to
+        the tokens that `view` keeps. `score` computes these nodes again. Raises OutOfSlots, changing nothing.
         """
         order = sorted(self._with_unread(nodes, self.slots.__contains__))
         self.tree_mask.view = view

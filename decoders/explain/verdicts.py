@@ -2,25 +2,38 @@
 comes from.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
+from decoders.trace.events import Verdict
 from decoders.trace.number_format import compared, number
 from decoders.trace.reasons import Code, Reason
+from decoders.trace.token_text import preference
 
 
-def sentence(*reasons: Reason) -> str:
-    """One sentence or more for each reason, in their order."""
-    return " ".join(_one(reason) for reason in reasons)
+def reason_of(verdict: Verdict, vocabulary: Mapping[int, bytes]) -> str | None:
+    """Why a verdict is what it is: the sentence that is stored, else that of its codes; None without either.
+    vocabulary: how the tokens that it names are written.
+    """
+    return verdict.reason or sentence_or_none(verdict.why, vocabulary)
 
 
-def sentence_or_none(reasons: Iterable[Reason]) -> str | None:
+def sentence_or_none(reasons: Iterable[Reason], vocabulary: Mapping[int, bytes]) -> str | None:
     """As `sentence`; None without a reason."""
-    return sentence(*reasons) or None
+    return sentence(*reasons, vocabulary=vocabulary) or None
 
 
-def _one(reason: Reason) -> str:
+def sentence(*reasons: Reason, vocabulary: Mapping[int, bytes] = {}) -> str:
+    """One sentence or more for each reason, in their order."""
+    return " ".join(_one(reason, vocabulary) for reason in reasons)
+
+
+def _one(reason: Reason, vocabulary: Mapping[int, bytes]) -> str:
+    numbers = reason.numbers
+    if reason.code is Code.OTHER_PREFERRED:
+        token = vocabulary.get(numbers["preferred"], b"?")
+        return preference("target", token, numbers["p_preferred"], numbers["p"])
     wording = SENTENCES[reason.code]
-    return wording if isinstance(wording, str) else wording(**reason.numbers)
+    return wording if isinstance(wording, str) else wording(**numbers)
 
 
 def token_rejection(p: float, q: float, u: float | None, accepted: bool, slot: int) -> str:
@@ -169,7 +182,6 @@ def with_p(wording: str) -> Callable[[float], str]:
 
 SENTENCES: dict[Code, str | Callable[..., str]] = {
     Code.MOST_LIKELY: "Accepted: it is the target's most likely token.",
-    Code.OTHER_PREFERRED: "Rejected: the target prefers another token.",
     Code.DREW_IT: with_p("Accepted: the target drew this token too, with probability {}."),
     Code.DREW_ANOTHER: with_p("Rejected: the target drew another token; this one had probability {}."),
     Code.TOKEN_REJECTION: token_rejection,

@@ -62,7 +62,7 @@ def text_trace(
     engine: Any,
     tokens: list[int],
     tracers: Callable[[torch.Tensor], Tracers],
-    breathe: Callable[[], None] = lambda: None,
+    between: Callable[[], None] = lambda: None,
 ) -> tuple[torch.Tensor, int, int]:
     """(D [T, T], forwards, tokens read): D[i, j] = mean over copies of KL(p_j || p_j^(i,m)), where p_j
     predicts the token after place j and the copy (i, m) of the text has a tracer in place i. 0 for j < i.
@@ -91,7 +91,7 @@ def text_trace(
                 result[at, at:] += kl(clean[at:], rows).cpu() / copies
                 scorer.release(nodes)
             read, forwards, waiting = read + size, forwards + 1, []
-            breathe()
+            between()
         return result, forwards, read
     finally:
         scorer.close()
@@ -133,7 +133,7 @@ def canvas_trace(
     tokens: list[int],
     sets: list[list[int]],
     put_in: Sequence[Sequence[int]],
-    breathe: Callable[[], None] = lambda: None,
+    between: Callable[[], None] = lambda: None,
 ) -> tuple[torch.Tensor, int, int]:
     """(D [T, T], forwards, tokens read) of a masked-diffusion model: all but a set of places are revealed,
     one revealed token i is changed, and KL is read at every masked place j, before and after it.
@@ -154,7 +154,7 @@ def canvas_trace(
             read, forwards = read + size * len(some), forwards + 1
             for (place, _), rows in zip(some, moved, strict=True):
                 total[place, hidden] += kl(clean, rows).cpu() / len(put_in[place])
-            breathe()
+            between()
         for place in shown:
             count[place, hidden] += 1
     return torch.where(count > 0, total / count, math.nan), forwards, read

@@ -21,6 +21,9 @@ from decoders.refusal import Refusal
 TOP_K = 8  # tokens that a Distribution event lists; the others are one mass
 
 
+MIN_LOGPROB = -1e4  # stands for log 0, since JSON has no infinity
+
+
 def log_softmax(logits: torch.Tensor) -> torch.Tensor:
     """Log-probabilities [N, V] of logits [N, V]: float32, or float64 if the logits are."""
     return torch.log_softmax(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)

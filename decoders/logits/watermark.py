@@ -2,7 +2,7 @@
 
 Kirchenbauer et al. (2023), "A Watermark for Large Language Models" and "On the Reliability of Watermarks":
 before each token, a hash of the preceding tokens splits the vocabulary, and green tokens get a bias. The
-processor is transformers' own. Knows trees and events, no lane.
+processor is transformers' own. Knows texts, no strategy and no picture.
 """
 
 import copy
@@ -13,9 +13,8 @@ from typing import Any
 import torch
 from transformers.generation.logits_process import WatermarkLogitsProcessor
 
-from decoders.engine.tree import Tree
 from decoders.logits.processor_order import stages
-from decoders.trace.events import Event, Note, Score
+from decoders.observer import Observer
 
 WATERMARK = "watermark"  # name of the score of a checked token; its level is green or red
 GREEN, RED = "green", "red"
@@ -62,33 +61,31 @@ def z_score(green: int, tokens: int, ratio: float) -> float:
     return (green - ratio * tokens) / math.sqrt(tokens * ratio * (1 - ratio))
 
 
-class Detector:
-    """Counts the green tokens of a text as they are committed. `shaping`: the processors of its lane."""
+def detector_of(shaping: dict[str, Any], vocabulary: int) -> "Detector | None":
+    """The detector of a lane with these processors; None if none of them is a watermark."""
+    if "watermark_bias" not in stages(shaping):
+        return None
+    return Detector(processor_of(shaping, vocabulary, "cpu"), shaping["watermark_ratio"])
 
-    def __init__(self, shaping: dict[str, Any], vocabulary: int):
-        self.on = "watermark_bias" in stages(shaping)
-        if self.on:
-            self.processor = processor_of(shaping, vocabulary, "cpu")
-            self.ratio = shaping["watermark_ratio"]
+
+class Detector(Observer):
+    """Counts the green tokens of a text as they are committed; ratio: of the vocabulary that is green."""
+
+    def __init__(self, processor: WatermarkLogitsProcessor, ratio: float):
+        self.processor, self.ratio = processor, ratio
         self.tokens = self.green = 0
 
-    def marks(self, tree: Tree, nodes: list[int], whole: bool) -> list[Event]:
-        """Events that say whether each committed node is green, with the z-score so far; and, once the text
-        is `whole`, a note.
-        """
-        if not self.on:
-            return []
-        events: list[Event] = []
+    def committed(self, lane: Any, nodes: list[int]) -> None:
+        """Records whether each node is green, with the z-score so far; a note once the text is whole."""
         for node in nodes:
-            green = is_green(self.processor, tree.text(node))
+            green = is_green(self.processor, lane.tree.text(node))
             if green is None:
                 continue
             self.tokens, self.green = self.tokens + 1, self.green + green
             z = z_score(self.green, self.tokens, self.ratio)
-            events.append(Score(node, WATERMARK, z, {"green": float(green)}, None, GREEN if green else RED))
-        if self.tokens and whole:
-            events.append(Note(self.sentence()))
-        return events
+            lane.record_score(node, WATERMARK, z, level=GREEN if green else RED, green=float(green))
+        if self.tokens and not lane.more:
+            lane.note(self.sentence())
 
     def sentence(self) -> str:
         """What a detector with the key finds in the whole text."""

@@ -15,6 +15,7 @@ from decoders.engine.engine import Engine
 from decoders.engine.tree import Tree
 from decoders.logits.distributions import log_softmax
 from decoders.memory.engine import MemoryEngine, policy_of
+from decoders.observer import Observer
 from decoders.refusal import Refusal
 from decoders.trace.events import Cell, Event, Forward, Score
 
@@ -58,37 +59,35 @@ def drafts_stay_exact(parameters: dict[str, Any], promised: str) -> str | None:
     )
 
 
-def memory_of(parameters: dict[str, Any], models: dict[str, Any]) -> "LaneMemory | None":
+def memory_of(parameters: dict[str, Any], models: Mapping[str, Any]) -> "LaneMemory | None":
     """The memory that a lane's parameters ask for, None for none; see `LaneMemory`."""
     return LaneMemory(parameters, models) if options.has(parameters) else None
 
 
-class LaneMemory:
-    """The memory of one lane. `models` is the lane's own dictionary: its model of the role gets a view with
-    an engine of its own. Raises Refusal with one sentence.
+class LaneMemory(Observer):
+    """The memory of one lane. `model` stands for its model of `role`: the same one with an engine of its own.
+    Raises Refusal with one sentence.
     """
 
-    def __init__(self, parameters: dict[str, Any], models: dict[str, Any]):
+    def __init__(self, parameters: dict[str, Any], models: Mapping[str, Any]):
         self.role, self.measures = parameters["memory_of"], parameters["memory_drift"]
         self.full = models[self.role]
         special = getattr(self.full.bytes_of, "special", ())
         learned = policy_of(parameters).learned(self.full, parameters)
         engine = MemoryEngine(self.full.engine, parameters, special, learned)
-        view = copy.copy(self.full)
-        view.__dict__["engine"] = engine
+        self.model = copy.copy(self.full)
+        self.model.__dict__["engine"] = engine
         self.layers, self.seen, self.plain = engine.layer_count, [], None
-        models[self.role] = view
 
-    def commit(self, lane: Any, nodes: list[int]) -> list[Event]:
-        """Lets the policy see what is committed; the events that say what came of it. Call it while the
-        scorer's rows of the nodes' parents are there.
-        """
+    def committed(self, lane: Any, nodes: list[int]) -> None:
+        """Lets the policy see what is committed, and records what came of it."""
         tree, scorer = lane.tree, lane.scorers[self.role]
-        drift = self._drift(tree, scorer, nodes, lane._clock) if self.measures else []
+        if self.measures:
+            lane.events += self._drift(tree, scorer, nodes, lane.clock)
         scorer.commit(nodes[-1])
         kept, full = scorer.kept_bytes()
-        cells = self._cells(tree, scorer, len(lane.trace.steps))
-        return [*drift, *cells, Score(nodes[-1], BYTES, kept, {"full": float(full)})]
+        lane.events += self._cells(tree, scorer, len(lane.trace.steps))
+        lane.events.append(Score(nodes[-1], BYTES, kept, {"full": float(full)}))
 
     def _cells(self, tree: Tree, scorer: Any, step: int) -> list[Cell]:
         """The slots whose state is new; one cell where a place is in one state in all layers."""

@@ -132,7 +132,7 @@ class Population:
             return (*(kind or ("sample",)), lane.tree.depths[node] + 1, *more)
 
         def allows(token: int) -> bool:
-            lane.breathe()
+            lane.check_limits()
             return lane.constraint is None or lane.constraint.allows(node, token)
 
         def draw(weights: torch.Tensor, tried: int) -> int:

@@ -8,7 +8,6 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 
-from decoders.constraints.constraint import States
 from decoders.constraints.intersection import Intersection
 from decoders.constraints.kinds import vocabulary_of
 from decoders.constraints.monitors import (
@@ -76,7 +75,7 @@ def monitor(lane: Lane) -> Iterator[None]:
     if given["arguments"]:
         monitors.append(ArgumentMonitor(vocabulary, call, prompt))
     constraint = Intersection(monitors)
-    lane.constraint = States(constraint, lane.tree, len(lane.trace.prompt), lane.eos)
+    lane.constrain(constraint)
     linked = open_name(decoded(prompt))  # place up to which names have been looked up
     while lane.more:
         logits = lane.score([lane.tip])  # [1, V]

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from decoders.constraints.automaton import OfBytes
-from decoders.constraints.constraint import States
 from decoders.constraints.kinds import vocabulary_of
 from decoders.constraints.labels import SEPARATOR, Labels, labels_of
 from decoders.constraints.settings import BIAS
@@ -83,7 +82,7 @@ def trie_search(lane: Lane) -> Iterator[None]:
     labels, target = labels_of(typed), lane.models["target"]
     automaton = Labels(labels, lane.parameters["separator"], 0 if answer == "several labels" else 1)
     constraint = OfBytes(automaton, vocabulary_of(target, lane.eos))
-    lane.constraint = States(constraint, lane.tree, len(lane.trace.prompt), lane.eos)
+    lane.constrain(constraint)
     if answer == "one label, exact":
         exact(lane, labels)
     else:

@@ -21,21 +21,19 @@ import torch
 
 from decoders.chooser import invert
 from decoders.constraints.constraint import FORBIDDEN
-from decoders.explain.verdicts import sentence, sentence_or_none
+from decoders.explain.verdicts import sentence
 from decoders.lane import Lane
 from decoders.logits.distributions import one_hot, probabilities
 from decoders.speculative.interfaces import (
     Draft,
     Drafter,
     Seen,
-    TokenTest,
     Verification,
     Verifier,
     VerifierInput,
 )
 from decoders.speculative.measured_divergence import Divergence
 from decoders.trace.reasons import Code, Reason
-from decoders.trace.token_text import preference
 
 
 def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
@@ -166,17 +164,16 @@ def record_verdicts(
         q = draft.probability.get(test.node) if test.q is None else test.q
         passed = "pruned" if test.node in verification.cut else "accepted"
         status = passed if test.accepted else "rejected"
-        reason = explained(lane, test, raw.get(parent), p)
-        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=reason, acceptance=test.threshold)
+        why = tuple(completed(reason, raw.get(parent), p) for reason in test.reasons)
+        lane.verdict(test.node, status, p=p, q=q, u=test.u, acceptance=test.threshold, why=why)
         if test.watched:
             name, value, limit = test.watched
             lane.record_score(test.node, name, value, limit=limit)
     tested, on_path = {t.node for t in verification.tests}, {draft.root, *verification.path}
     for node in draft.nodes:
         if node not in tested:
-            why = Code.SIBLING_ACCEPTED if parents[node] in on_path else Code.PARENT_NOT_ACCEPTED
-            reason = sentence(Reason(why))
-            lane.verdict(node, "never reached", q=draft.probability.get(node), reason=reason)
+            code = Code.SIBLING_ACCEPTED if parents[node] in on_path else Code.PARENT_NOT_ACCEPTED
+            lane.verdict(node, "never reached", q=draft.probability.get(node), why=(Reason(code),))
     if verification.note:
         lane.note(sentence(verification.note))
     if verification.token is None:
@@ -186,16 +183,16 @@ def record_verdicts(
     if draft.nodes:
         status = "resampled" if draft.children.get(last) else "bonus"
         p = math.exp(raw[last][verification.token]) if verification.p is None else verification.p
-        reason = sentence(verification.reason) if verification.reason else None
-        lane.verdict(own, status, p=p, u=verification.u, reason=reason)
+        why = (verification.reason,) if verification.reason else ()
+        lane.verdict(own, status, p=p, u=verification.u, why=why)
     return [*verification.path, own]
 
 
-def explained(lane: Lane, test: TokenTest, raw: torch.Tensor | None, p: float) -> str | None:
-    """Why a test ended as it did. Of a token that the target prefers, the lane knows how it is written, and
-    `raw` [V] its log-probability; None at a node that was not visited.
+def completed(reason: Reason, raw: torch.Tensor | None, p: float) -> Reason:
+    """A reason with the numbers that only the lane knows: those of the token that the target prefers. raw:
+    the target's log-probabilities there [V], known wherever a token was preferred.
     """
-    match test.reasons:
-        case (Reason(Code.OTHER_PREFERRED, {"preferred": token}),):
-            return preference("target", lane.models["target"].bytes_of(token), math.exp(raw[token]), p)
-    return sentence_or_none(test.reasons)
+    if reason.code is not Code.OTHER_PREFERRED or raw is None:
+        return reason
+    preferred = reason.numbers["preferred"]
+    return Reason(reason.code, {"preferred": preferred, "p_preferred": math.exp(raw[preferred]), "p": p})

@@ -36,8 +36,8 @@ def forward_seconds(lane: Lane, role: str, sizes: list[int]) -> dict[int, float]
     vocabulary = lane.models[role].engine.vocabulary
 
     def timed(nodes: list[int]) -> float:
-        start, began = lane._clock(), clock()
-        logits, work = in_pieces(scorer, nodes, False, lane.breathe)
+        start, began = lane.clock(), clock()
+        logits, work = in_pieces(scorer, nodes, False, lane.check_limits)
         if logits.is_cuda:
             torch.cuda.current_stream(logits.device).synchronize()
         took, count = clock() - began, work.tokens + work.shared
@@ -47,7 +47,7 @@ def forward_seconds(lane: Lane, role: str, sizes: list[int]) -> dict[int, float]
     def repeated(size: int) -> float:
         times = []
         for _ in range(REPEATS):
-            lane.breathe()
+            lane.check_limits()
             nodes = [tree.add(last, token % vocabulary) for token in range(size)]
             times.append(timed(nodes))
             scorer.release(nodes)

@@ -4,8 +4,10 @@ Knows numbers and names, nothing of lanes, traces or costs, which are all made o
 """
 
 from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
 
 from decoders.trace.acceptance import acceptance
+from decoders.trace.reasons import Reason
 
 GAUGE = "gauge"  # level of a Score that measures its token, on a scale from 0 to its part `high`
 DRAFT_ROLES = ("draft", "draft 2", "draft 3", "draft 4")  # roles of the draft models that a lane may have
@@ -64,7 +66,8 @@ class Propose:
 @dataclass(slots=True)
 class Verdict:
     """What became of a node. p, q: probabilities under target and draft at its test; u: the uniform number
-    that decided; acceptance: the probability of passing the test, if it is not min(1, p / q).
+    that decided; acceptance: the probability of passing the test, if it is not min(1, p / q). why: what
+    decided, as codes with numbers; reason: the sentence of a strategy that records no codes.
     """
 
     node: int
@@ -75,6 +78,7 @@ class Verdict:
     reason: str | None = None
     into: int | None = None
     acceptance: float | None = None
+    why: tuple[Reason, ...] = ()
 
     @property
     def passes(self) -> float | None:
@@ -196,11 +200,13 @@ class Step:
 def event_to_json(event: Event) -> dict:
     """{"type": name, ...fields that are set}."""
     kind = type(event)
-    record = {"type": kind.__name__}
+    record: dict[str, Any] = {"type": kind.__name__}
     for name in FIELDS[kind]:
         value = getattr(event, name)
-        if value is not None and value != {}:
+        if value is not None and value != {} and value != ():
             record[name] = value
+    if "why" in record:
+        record["why"] = [reason.to_json() for reason in record["why"]]
     return record
 
 
@@ -215,4 +221,6 @@ def event_from_json(record: dict) -> Event:
     kind = EVENTS[record["type"]]
     if "chance" in record:  # the name of Verdict.acceptance in older files
         record = {"acceptance": record["chance"]} | {k: v for k, v in record.items() if k != "chance"}
+    if "why" in record:
+        record = record | {"why": tuple(map(Reason.from_json, record["why"]))}
     return kind(**{**REQUIRED[kind], **{k: v for k, v in record.items() if k != "type"}})

@@ -1,7 +1,9 @@
 """Why a verifier decided as it did: a code with numbers. decoders/explain/verdicts.py makes the sentence."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from types import UnionType
+from typing import Any, NamedTuple
 
 PATH_PROBABILITY = "probability of the path"  # the name of a watched number
 
@@ -11,7 +13,7 @@ class Code(StrEnum):
 
     # tests of drafted tokens
     MOST_LIKELY = "most likely"  # the target's most likely token
-    OTHER_PREFERRED = "other preferred"  # the target prefers the token `preferred`
+    OTHER_PREFERRED = "other preferred"  # the target prefers the token of id `preferred`
     DREW_IT = "drew it"  # the target drew the same token
     DREW_ANOTHER = "drew another"
     TOKEN_REJECTION = "token rejection"
@@ -63,7 +65,83 @@ class Code(StrEnum):
 
 
 class Reason(NamedTuple):
-    """A code, and the numbers that its sentence names."""
+    """A code, and the numbers that its sentence names, see `NUMBERS`."""
 
     code: Code
-    numbers: dict[str, float | str | None] = {}
+    numbers: dict[str, Any] = {}
+
+    def to_json(self) -> dict[str, Any]:
+        """{"code": ..., its numbers}."""
+        return {"code": self.code.value, **self.numbers}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "Reason":
+        """The inverse of `to_json`. Raises ValueError for an unknown code."""
+        return cls(Code(record["code"]), {name: value for name, value in record.items() if name != "code"})
+
+
+P: dict[str, type | UnionType] = {"p": float}
+# The numbers of each code; those that are left out have none.
+NUMBERS: dict[Code, Mapping[str, type | UnionType]] = {
+    Code.OTHER_PREFERRED: {"preferred": int, "p_preferred": float, "p": float},
+    Code.DREW_IT: P,
+    Code.DREW_ANOTHER: P,
+    Code.TOKEN_REJECTION: {"p": float, "q": float, "u": float | None, "accepted": bool, "slot": int},
+    Code.K_SEQ: {"p": float, "q": float, "rho": float, "probability": float, "accepted": bool},
+    Code.BLOCK: {"length": int, "kept": int, "weight": float, "probability": float, "passed": bool},
+    Code.TRAVERSAL: {"probability": float, "passed": bool},
+    Code.BEAM_COIN: {"p": float, "q": float, "probability": float},
+    Code.ADJUSTED_TARGET: {"p": float, "moved": float, "q": float, "probability": float, "accepted": bool},
+    Code.ADJUSTED_ARGMAX: {"p": float, "moved": float, "accepted": bool},
+    Code.LENIENT: {
+        "p": float,
+        "q": float,
+        "discounted": float,
+        "probability": float,
+        "accepted": bool,
+        "u": float | None,
+    },
+    Code.SHARE_OF_BEST: {"p": float, "lenience": float, "best": float, "accepted": bool},
+    Code.NEIGHBOURS: {
+        "p": float,
+        "count": int,
+        "lifted": float,
+        "q": float,
+        "probability": float,
+        "accepted": bool,
+        "u": float | None,
+    },
+    Code.NEIGHBOURS_ARGMAX: {"p": float, "count": int, "lifted": float, "best": float, "accepted": bool},
+    Code.NEARLY_BEST: {"rank": int, "gap": float, "beta": int, "tau": float, "accepted": bool},
+    Code.DIVERGENCE: {"apart": float, "limit": float, "measure": str},
+    Code.TYPICAL: {"p": float, "line": float},
+    Code.JUDGE: {"score": float, "delta": float},
+    Code.FIRST_OF_BLOCK: {"minimum": int},
+    Code.RANK: {"rank": int, "count": int},
+    Code.NUMBERS_APART: {"apart": float, "epsilon": float},
+    Code.ALL_ACCEPTED: P,
+    Code.RESIDUAL: P,
+    Code.RESIDUAL_OF_TARGET: P,
+    Code.RESIDUAL_ON_PATH: P,
+    Code.TARGET: P,
+    Code.TARGET_NOT_DRAFTED: P,
+    Code.TARGET_BY_MISTAKE: P,
+    Code.TRANSPORT_BOUND: {"draws": int, "taken": float, "bound": float},
+}
+
+
+def wrong_reason(reason: Reason) -> str | None:
+    """Why a reason has not the numbers of its code, as a sentence; None if it has them."""
+    wanted = NUMBERS.get(reason.code, {})
+    if reason.numbers.keys() == wanted.keys() and all(
+        is_of(reason.numbers[name], kind) for name, kind in wanted.items()
+    ):
+        return None
+    return f"the reason {reason.code.value!r} has not its numbers: {', '.join(wanted) or 'none'}."
+
+
+def is_of(value: Any, kind: type | UnionType) -> bool:
+    """Whether a JSON value is of this kind; a whole number is also a float, and a truth value only a bool."""
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, kind) or (isinstance(value, int) and isinstance(0.0, kind))

@@ -11,6 +11,7 @@ from typing import Any
 
 from decoders.packages import assets
 from decoders.trace import events, trace
+from decoders.trace.reasons import Code
 
 PATH = assets() / "trace.schema.json"
 MAX_STEPS = 100_000
@@ -38,8 +39,10 @@ def of_type(annotation: Any) -> dict:
 def of_event(kind: type) -> dict:
     """The schema of one event class."""
     hints = typing.get_type_hints(kind)
-    properties = {"type": {"const": kind.__name__}} | {f.name: of_type(hints[f.name]) for f in fields(kind)}
+    plain = {f.name: of_type(hints[f.name]) for f in fields(kind) if f.name != "why"}
+    properties = {"type": {"const": kind.__name__}} | plain
     if kind is events.Verdict:
+        properties["why"] = {"type": "array", "items": of_reason()}
         properties["status"] = {"enum": list(events.STATUSES)}
         properties["chance"] = properties["acceptance"]  # its name in older files: read, never written
     needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
@@ -50,6 +53,16 @@ def of_event(kind: type) -> dict:
         "properties": properties,
         "required": ["type", *needed],
         "additionalProperties": False,
+    }
+
+
+def of_reason() -> dict:
+    """The schema of a reason: its code, and numbers that `reasons.NUMBERS` names."""
+    return {
+        "type": "object",
+        "properties": {"code": {"enum": [code.value for code in Code]}},
+        "required": ["code"],
+        "additionalProperties": {"type": ["number", "string", "boolean", "null"]},
     }
 
 
@@ -77,7 +90,7 @@ def schema() -> dict:
             "totals",
         ],
         "properties": {
-            "version": {"const": trace.VERSION},
+            "version": {"enum": list(trace.READ)},
             "strategy": {"type": "string"},
             "title": {"type": "string"},
             "parameters": {"type": "object"},

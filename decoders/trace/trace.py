@@ -9,6 +9,7 @@ import functools
 import gzip
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,10 @@ from decoders.trace.fast_validation import of_trace
 from decoders.trace.json_file import read_json
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.number_format import number
+from decoders.trace.reasons import wrong_reason
 
-VERSION = 1
+VERSION = 2
+READ = (1, 2)  # versions that are read: in 1, each verdict has a sentence and none a code
 # Badges that promise nothing about the output distribution.
 WITHIN_ANY = ("", "relaxed", "deterministic", "lossless: equal to greedy", "as the server decodes")
 # Of a trace that is read. The longest lanes of the app have about half as many events.
@@ -42,6 +45,7 @@ CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
 DRAWER = "explorer.export.replay_page:show"
 FIGURES = "visualizers.figures:figure"
 GRAPHS = "visualizers.graphs:graph"
+PICTURE = "visualizers.figures.svg:svg"
 
 
 @dataclass
@@ -113,6 +117,15 @@ class Trace:
         `visualizers` or `explorer` is not on the path, as do `figure` and `graph`.
         """
         return show(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """What a notebook shows of a trace at the end of a cell: its text, and a picture that stays in the
+        stored notebook, the strategy's first view. It is left out where that view cannot draw this trace.
+        """
+        bundle = {"text/plain": f"{self.title}: {self.text()!r}"}
+        with suppress(ImportError, Refusal):
+            bundle["image/svg+xml"] = _entry(PICTURE)(self.figure())
+        return bundle
 
     def figure(self, view: str | None = None, step: int | None = None, look: str = "light") -> Any:
         """A view, such as "beam_tree", after `step` steps (None: all) as a `plotly.graph_objects.Figure`.
@@ -229,9 +242,8 @@ def check_schema(record: Any) -> None:
         error = next(iter(_validator().iter_errors(record)), None)
         if error is not None:
             where = "/".join(str(p) for p in error.absolute_path) or "its top level"
-            raise Refusal(
-                f"This file is not a trace of version {VERSION}: {where[:100]}: {said_by(error.message)}."
-            )
+            wrong = f"{where[:100]}: {said_by(error.message)}."
+            raise Refusal(f"This file is not a trace of version {VERSION} or earlier: {wrong}")
     counts = [len(s["events"]) for s in record["steps"]]
     for what, count, most in (
         ("steps", len(counts), MAX_STEPS),
@@ -314,7 +326,7 @@ def wrong_verdict(event: Verdict, known: set[int]) -> str | None:
         return f"node {event.node} has the unknown status {event.status!r}."
     if event.node not in known:
         return f"a verdict names node {event.node}, which does not exist."
-    return None
+    return next(filter(None, map(wrong_reason, event.why)), None)
 
 
 def wrong_commit(event: Commit, known: set[int]) -> str | None:

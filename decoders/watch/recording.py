@@ -5,8 +5,6 @@ Knows events and trees, nothing of transformers.
 """
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
 
 from decoders.engine.tree import Tree
 from decoders.recorder import Recorder
@@ -22,22 +20,19 @@ class Recording(Recorder):
     def __init__(
         self, trace: Trace, bytes_of: Callable[[int], bytes], eos: frozenset[int], budget: int, clock: Clock
     ):
-        self.trace, self.parameters, self.clock = trace, trace.parameters, clock
-        self.models: dict[str, Any] = {"target": SimpleNamespace(bytes_of=bytes_of)}
-        self.tree = Tree(list(trace.prompt))
+        super().__init__(Tree(list(trace.prompt)), trace, bytes_of)
+        self.parameters, self.clock = trace.parameters, clock
         self.eos, self.budget, self.written = eos, budget, 0
         self.tip = self.tree.trunk - 1
         self.stopped: set[int] = set()  # nodes at which a stopping criterion ended the text
         self.ended_by: str | None = None
-        self._events = []
-        self._meet(self.tree.tokens)
 
     @property
     def open(self) -> bool:
         """Whether the text is unfinished."""
         return self.trace.ended is None
 
-    def breathe(self) -> None:
+    def check_limits(self) -> None:
         """Nothing waits for this lane."""
 
     def drop(self, nodes: list[int]) -> None:
@@ -49,18 +44,18 @@ class Recording(Recorder):
 
     def forward(self, event: Forward) -> None:
         """A model ran."""
-        self._events.append(event)
+        self.events.append(event)
 
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
         """These nodes, a path below the newest committed one, are output now."""
-        self._events.append(Commit(list(nodes), list(logprobs)))
+        self.events.append(Commit(list(nodes), list(logprobs)))
         self.tip, self.written = nodes[-1], self.written + len(nodes)
 
     def close_step(self) -> None:
         """What was recorded since the last one is a step."""
-        if self._events:
-            self.trace.append(Step(len(self.trace.steps), self._events, self.clock.now()))
-            self._events = []
+        if self.events:
+            self.trace.append(Step(len(self.trace.steps), self.events, self.clock.now()))
+            self.events = []
 
     def end(self, sentence: str | None = None) -> None:
         """Ends the trace, for the reason that its last token gives if there is no other."""

@@ -24,7 +24,7 @@ from decoders.constraints.problem import ConstraintProblem
 from decoders.constraints.settings import ENGINES
 from decoders.lane import Lane, Limits
 from decoders.packages import assets
-from decoders.trace.events import Distribution
+from decoders.trace.events import Distribution, Forward
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.reading import percent, rows_of
@@ -131,7 +131,7 @@ def forward_us(models: Models) -> float:
     """The median of one forward of the target for one token, in microseconds."""
     target = models["target"]
     lane = Lane("greedy", target.encode(PROMPT), models, {}, limits=Limits(FORWARDS)).run()
-    return 1e6 * median(e.seconds for s in lane.steps for e in s.events if type(e).__name__ == "Forward")
+    return 1e6 * median(e.seconds for s in lane.steps for e in s.events if isinstance(e, Forward))
 
 
 def coverage(outcomes: list[Outcome]) -> tuple[float, float, float | None]:

@@ -6,9 +6,11 @@ strategy and no page. Returns plain data, which a saved page can hold.
 
 import json
 import math
+from collections.abc import Mapping
 from itertools import islice
 
 from decoders.constraints.places.place import NAMES as PLACES
+from decoders.explain.verdicts import reason_of
 from decoders.refusal import Refusal
 from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Score, Verdict, event_to_json
 from decoders.trace.node_index import NodeIndex
@@ -105,7 +107,10 @@ class Facts:
             "source": event.source if event else "prompt",
             "drafting": bool(self.trace.costs.proposed),
             "logprob": event.logprob if event else None,
-            "verdicts": [{"step": step, **verdict_facts(v)} for step, v in self.verdicts.get(node, [])],
+            "verdicts": [
+                {"step": step, **verdict_facts(v, self.trace.vocabulary)}
+                for step, v in self.verdicts.get(node, [])
+            ],
             "scores": [score_facts(step, s) for step, s in self.scores.get(node, []) if s.name != "draw"],
             "path": [{"node": n, "text": self.word(n)} for n in self.path(parent)],
             "parent": parent if parent >= 0 else None,
@@ -313,9 +318,10 @@ def nodes_of(event) -> list[int]:
     return []
 
 
-def verdict_facts(event: Verdict) -> dict:
+def verdict_facts(event: Verdict, vocabulary: Mapping[int, bytes]) -> dict:
     """A verdict's status, numbers and reason."""
-    return {name: getattr(event, name) for name in ("status", "p", "q", "u", "reason")}
+    numbers = {name: getattr(event, name) for name in ("status", "p", "q", "u")}
+    return numbers | {"reason": reason_of(event, vocabulary)}
 
 
 def score_facts(step: int, event: Score) -> dict:

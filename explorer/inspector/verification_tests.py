@@ -8,6 +8,7 @@ traces that record no residual, all of its numbers are derived. Knows no strateg
 
 import math
 
+from decoders.explain.verdicts import reason_of
 from decoders.trace.events import Distribution, Verdict
 from decoders.trace.number_format import compared, number
 
@@ -59,7 +60,7 @@ def attempts(facts, node: int) -> list[dict]:
                 "p": verdict.p,
                 "q": verdict.q,
                 "u": verdict.u,
-                "reason": verdict.reason,
+                "reason": reason_of(verdict, facts.trace.vocabulary),
                 "accept": verdict.passes if drawn else None,
                 "derived": i > 0 and drawn,
                 "residual": share,

@@ -4,32 +4,42 @@ The estimates are sums over the parts of events and marks, with their sizes in C
 compares them with what the interpreter reports as allocated. Knows steps, no run.
 """
 
-from decoders.trace.events import Step
+from decoders.trace.events import (
+    Cell,
+    Commit,
+    Depend,
+    Distribution,
+    Forward,
+    Note,
+    Propose,
+    Score,
+    Step,
+    Verdict,
+)
 
 ROW, STEP = 1500, 200  # a step's row of costs; the step itself
 EVENT = {
-    "Forward": 220,
-    "Propose": 160,
-    "Verdict": 190,
-    "Score": 420,
-    "Distribution": 220,
-    "Commit": 240,
-    "Cell": 200,
-    "Depend": 160,
-    "Note": 240,
+    Forward: 220,
+    Propose: 160,
+    Verdict: 190,
+    Score: 420,
+    Distribution: 220,
+    Commit: 240,
+    Cell: 200,
+    Depend: 160,
+    Note: 240,
 }
 OFFERED = 120  # a token of a distribution: a list of two numbers
 OP, NODE = 600, 200  # a change that a view makes; what a growing view remembers of one event about a node
-REMEMBERED = ("Propose", "Verdict")
+REMEMBERED = (Propose, Verdict)
 
 
 def step_bytes(step: Step) -> int:
     """The approximate size of a step of a trace, including its row of costs."""
     size = STEP + ROW
     for event in step.events:
-        kind = type(event).__name__
-        size += EVENT.get(kind, 250)
-        if kind == "Distribution":
+        size += EVENT.get(type(event), 250)
+        if isinstance(event, Distribution):
             size += OFFERED * len(event.top)
     return size
 
@@ -41,4 +51,4 @@ def ops_bytes(ops: list[dict]) -> int:
 
 def memory_of(step: Step) -> int:
     """The approximate size of what a growing view remembers of a step, besides its changes."""
-    return NODE * sum(type(event).__name__ in REMEMBERED for event in step.events)
+    return NODE * sum(isinstance(event, REMEMBERED) for event in step.events)

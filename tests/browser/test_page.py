@@ -369,10 +369,9 @@ def test_keys_step_and_run(visit):
     finished(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_shows_one_lane_at_a_time_without_scrolling_sideways(visit, scheme):
-    page = visit(390, 844, has_touch=True, color_scheme=scheme)
-    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+def test_a_phone_shows_one_lane_at_a_time_without_scrolling_sideways(visit):
+    page = visit(390, 844, has_touch=True, color_scheme="dark")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     ready(page)
     expect(page.get_by_role("region", name="Lane 1")).to_be_visible()
     expect(page.get_by_role("region", name="Lane 2")).to_be_hidden()
@@ -385,16 +384,3 @@ def test_a_phone_shows_one_lane_at_a_time_without_scrolling_sideways(visit, sche
         "[...document.querySelectorAll('.explorer button, #explorer-tabs > .tab-wrapper')]"
         ".every(b => b.getBoundingClientRect().right <= 391)"
     ), "the row of tabs scrolls by itself; all else is on the screen"
-
-
-def test_nothing_jumps_while_a_run_grows(page):
-    start(page, "Once", 30)
-    parts = "[...document.querySelectorAll('.lane, .lane .view, .bars')]"
-    boxes = parts + ".map(e => JSON.stringify(e.getBoundingClientRect())).join()"
-    before = page.evaluate(boxes)
-    press(page, "Run")
-    for _ in range(5):
-        page.wait_for_timeout(60)
-        assert page.evaluate(boxes) == before
-    finished(page)
-    assert page.evaluate(boxes) == before

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from contextlib import contextmanager
 from xml.etree import ElementTree
 
 import pytest
@@ -32,8 +33,8 @@ def saved(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def opened(chromium):
+@contextmanager
+def offline(chromium):
     """opened(path, width, height): a saved page in a browser without network; it may ask for nothing."""
     contexts, wrong = [], []
 
@@ -54,6 +55,22 @@ def opened(chromium):
     for context in contexts:
         context.close()
     assert wrong == []
+
+
+@pytest.fixture
+def opened(chromium):
+    """See `offline`."""
+    with offline(chromium) as go:
+        yield go
+
+
+@pytest.fixture(scope="module")
+def wide(chromium, saved):
+    """The stored run in a wide page that the tests share which only look, or set up what they look at."""
+    with offline(chromium) as go:
+        page = go(saved)
+        ready(page)
+        yield page
 
 
 def ready(page) -> None:
@@ -98,9 +115,9 @@ def test_slider_playback_hover_and_inspector_work_from_the_disk(opened, saved, w
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_other_views_are_in_the_file_and_settings_cannot_be_changed(opened, saved):
-    page = opened(saved)
-    ready(page)
+def test_other_views_are_in_the_file_and_settings_cannot_be_changed(wide):
+    page = wide
+    page.get_by_role("slider", name="Step position").fill("40")
     lane = page.get_by_role("region", name="Lane 1")
     lane.get_by_role("tab", name="Entropy").click()
     page.wait_for_function(
@@ -118,9 +135,8 @@ def test_other_views_are_in_the_file_and_settings_cannot_be_changed(opened, save
     expect(page.get_by_text("step 39 of 40")).to_be_visible()
 
 
-def test_a_picture_of_a_lane_is_in_the_file(opened, saved):
-    page = opened(saved)
-    ready(page)
+def test_a_picture_of_a_lane_is_in_the_file(wide):
+    page = wide
     lane = page.get_by_role("region", name="Lane 2")
 
     def entry(name: str) -> tuple[str, bytes]:
@@ -177,9 +193,9 @@ def test_a_notebooks_frame_shows_it_without_any_right(opened, tmp_path):
     frame.get_by_role("button", name="Switch between light and dark").click()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_its_charts_are_drawn_by_the_plotly_that_it_carries_when_they_come_near(opened, saved, scheme):
-    page = opened(saved, 390, 844, color_scheme=scheme)
+def test_its_charts_are_drawn_by_the_plotly_that_it_carries_when_they_come_near(opened, saved):
+    """Beside the sentence and the texts of the whole run; in the page's theme, also when that changes."""
+    page = opened(saved, 390, 844, color_scheme="dark")
     ready(page)
     compared, plots = page.locator(".saved-compare"), ".saved-charts .js-plotly-plot"
     page.wait_for_timeout(500)
@@ -189,27 +205,29 @@ def test_its_charts_are_drawn_by_the_plotly_that_it_carries_when_they_come_near(
     expect(page.locator(plots).first).to_be_visible()
     all_drawn(page, plots, 6)
     found = compare(recorded_runs.traces())
+    expect(page.get_by_role("region", name="How the lanes compare")).to_contain_text(found["sentence"])
+    expect(compared).to_contain_text("are those of the whole run")
+    texts = [trace.text() for trace in recorded_runs.traces()]
+    assert compared.locator(".lane-text").all_text_contents() == texts
     captions = [
-        figure.layout.meta["caption"] for figure in charts(found, "forwards", "mean", scheme).values()
+        figure.layout.meta["caption"] for figure in charts(found, "forwards", "mean", "dark").values()
     ]
     expect(compared.locator("figcaption")).to_have_text(captions)
     ground = "document.querySelector('.js-plotly-plot').layout.template.layout.paper_bgcolor"
-    assert page.evaluate(ground) == theme(scheme).surface["bg"]
+    assert page.evaluate(ground) == theme("dark").surface["bg"]
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     compared.get_by_role("radio", name="seconds").click()
     compared.get_by_role("radio", name="total").click()
-    seconds = [figure.layout.meta["caption"] for figure in charts(found, "seconds", "total", scheme).values()]
+    seconds = [figure.layout.meta["caption"] for figure in charts(found, "seconds", "total", "dark").values()]
     expect(compared.locator("figcaption")).to_have_text(seconds)
     page.get_by_role("button", name="Switch between light and dark").click()
     compared.locator(".saved-charts").scroll_into_view_if_needed()
-    other = theme("dark" if scheme == "light" else "light").surface["bg"]
-    page.wait_for_function(f"{ground} === '{other}'")
+    page.wait_for_function(f"{ground} === '{theme('light').surface['bg']}'")
 
 
-def test_its_costs_are_sorted_by_a_click_or_a_key(opened, saved):
-    page = opened(saved)
-    ready(page)
+def test_its_costs_are_sorted_by_a_click_or_a_key(wide):
+    page = wide
     table = page.get_by_role("region", name="All costs")
     table.scroll_into_view_if_needed()
     names, heads = table.locator("tbody th"), table.locator("thead th")
@@ -258,10 +276,8 @@ def test_four_lanes_of_128_tokens_fit_into_five_megabytes(opened, four_lanes):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_tokens_are_coloured_by_depths_that_a_lens_has_told(opened, saved, tmp_path):
-    page = opened(saved)
-    ready(page)
-    by, depth = page.get_by_label("Colour tokens by"), "option[value=depth]"
+def test_tokens_are_coloured_by_depths_that_a_lens_has_told(wide, opened, tmp_path):
+    by, depth = wide.get_by_label("Colour tokens by"), "option[value=depth]"
     expect(by.locator(depth)).to_have_count(0)
     trace = recorded_runs.traces()[0]
     nodes = [node for step in trace.steps for commit in step.of(Commit) for node in commit.nodes]
@@ -284,9 +300,8 @@ def test_a_lane_of_a_watched_call_says_that_it_was_watched(opened, tmp_path):
         expect(chosen).to_have_text(title)
 
 
-def test_a_saved_page_offers_no_tab_that_it_cannot_fill(opened, saved):
-    page = opened(saved)
-    ready(page)
+def test_a_saved_page_offers_no_tab_that_it_cannot_fill(wide):
+    page = wide
     expect(page.locator(".decode")).to_be_visible()
     for name in ("Decode", "Experiments", "Lessons", "Methods", "Microscope"):
         expect(page.get_by_role("tab", name=name, exact=True)).to_have_count(0)

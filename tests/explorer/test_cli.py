@@ -246,13 +246,6 @@ def test_json_output_is_one_object_even_in_a_fresh_process():
     assert "Traceback" not in done.stderr
 
 
-def test_decoders_import_neither_gradio_nor_plotly():
-    code = "import sys; from decoders import registry; registry.strategies(); "
-    code += "print('gradio' in sys.modules, 'plotly' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
-
-
 def test_compare_writes_a_page_that_holds_every_lane(capsys, tmp_path):
     out = tmp_path / "page.html"
     printed = json.loads(

@@ -3,8 +3,6 @@
 import html
 import json
 import re
-import subprocess
-import sys
 
 import gradio as gr
 import pytest
@@ -230,9 +228,3 @@ def test_markdown_and_markup_in_words_are_shown_as_they_are():
     }
     made = experiments_tab.passages(picture)
     assert '<mark class="again">&lt;b&gt;two&lt;/b&gt;</mark>' in made and "<script>" not in made
-
-
-def test_figures_are_loaded_when_one_is_looked_at_and_not_before():
-    code = "import explorer.page.layout, sys; print('visualizers.figures' in sys.modules)"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout.strip().endswith("False")

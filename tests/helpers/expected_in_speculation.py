@@ -1,6 +1,7 @@
 """The point of each example that drafts or guesses: `SHOWS` maps its title to a check of its traces."""
 
 from decoders.trace.events import Commit, Forward, Note, Propose, Score, Verdict
+from decoders.trace.reasons import Code
 from decoders.trace.trace import Trace
 from tests.helpers.batch_results import drafted as guesses
 from tests.helpers.batch_results import rounds as batch_rounds
@@ -83,8 +84,9 @@ def draws_put_back_share_nodes(apart, back):
 
 def a_block_keeps_more(token, block):
     assert forwards(block) < forwards(token)
-    why = [e.reason for step in block.steps for e in step.events if isinstance(e, Verdict) and e.reason]
-    assert any("did not pass, and a longer prefix did" in reason for reason in why)
+    why = [reason for step in block.steps for e in step.of(Verdict) for reason in e.why]
+    tests = [reason.numbers for reason in why if reason.code is Code.BLOCK]
+    assert any(not test["passed"] and test["kept"] > test["length"] for test in tests)
 
 
 def wastes_less(long, stopped):

@@ -7,7 +7,9 @@ from decoders.constraints.kinds import constraint_of
 from decoders.trace.events import Distribution
 from tests.laws.running import CASES, start
 
-TAKES = [case for case in CASES if "constraint" in {p.name for p in registry.get(case.split()[0]).parameters}]
+ABLE = [case for case in CASES if "constraint" in {p.name for p in registry.get(case.split()[0]).parameters}]
+# Of the two cases of one strategy the one that draws: it meets more of what is forbidden.
+TAKES = [case for case in ABLE if f"{case} temperature=0.9" not in ABLE and not case.endswith("=0.0")]
 TYPED = {
     "constraint": "regex",
     "constraint_text": r"[a-m ]+[.!]([n-z]{2,}[0-9]?)*",

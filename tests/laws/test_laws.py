@@ -4,6 +4,7 @@ They know no strategy by name. Models are tiny and random; a draft, where one is
 model.
 """
 
+import contextlib
 import functools
 import random
 from collections import Counter
@@ -14,6 +15,7 @@ import torch
 from decoders import registry, testing
 from decoders.chooser import Random
 from decoders.models.served_model import ServedModel
+from decoders.refusal import Refusal
 from decoders.speculative import draft_verify_loop
 from decoders.trace import trace
 from decoders.trace.events import Commit, Note
@@ -48,11 +50,6 @@ def endless(models):
     return {role: kept(without_ends, model) for role, model in models.items()}
 
 
-@pytest.fixture(scope="module", params=PROMPTS, ids=len)
-def prompt(request):
-    return request.param
-
-
 @pytest.fixture(scope="module")
 def ran(name, models):
     """ran(prompt, new_tokens=NEW_TOKENS, seed=0): the trace of a run, decoded once for all laws;
@@ -79,9 +76,9 @@ def ran(name, models):
 
 
 @pytest.fixture(scope="module")
-def found(ran, prompt):
+def runs(ran):
     """The trace of a run from each prompt."""
-    return ran(prompt)
+    return [ran(prompt) for prompt in PROMPTS]
 
 
 def no_slot_in_use(*sets):
@@ -100,37 +97,52 @@ def no_slot_is_lost(models, endless):
 
 
 @every_case
-def test_a_trace_is_well_formed_and_follows_the_schema(found):
-    testing.well_formed(found)
+def test_a_trace_is_well_formed_and_follows_the_schema(runs):
+    for found in runs:
+        testing.well_formed(found)
 
 
 @every_case
-def test_the_output_is_one_path_and_everything_else_is_judged(found):
-    testing.one_path(found)
+def test_the_output_is_one_path_and_everything_else_is_judged(runs):
+    for found in runs:
+        testing.one_path(found)
 
 
 @every_case
-def test_costs_add_up(found):
-    testing.costs_add_up(found)
+def test_costs_add_up(runs):
+    for found in runs:
+        testing.costs_add_up(found)
 
 
 @every_case
-def test_drafted_tokens_are_those_that_the_verifier_was_given(ran, found):
-    offered = ran.offered[id(found)]
-    if offered:  # some strategies verify in a loop of their own
-        assert found.costs.per_step_drafted == offered
-    assert found.costs.proposed <= found.costs.draft_token_candidates
+def test_drafted_tokens_are_those_that_the_verifier_was_given(ran, runs):
+    for found in runs:
+        offered = ran.offered[id(found)]
+        if offered:  # some strategies verify in a loop of their own
+            assert found.costs.per_step_drafted == offered
+        assert found.costs.proposed <= found.costs.draft_token_candidates
 
 
 @every_case
-def test_committed_log_probabilities_are_the_targets_own(name, models, prompt, found):
+def test_committed_log_probabilities_are_the_targets_own(name, models, runs):
     if registry.get(name.split()[0]).writes_with != "causal":  # each has its probability when it was filled
-        return check_cells(found)
+        for found in runs:
+            check_cells(found)
+        return
     target = models["target"].model
-    text = torch.tensor([[*prompt, *found.output()]], device=target.device)
-    logits = target(text).logits[0, len(prompt) - 1 : -1]
-    want = logits.log_softmax(-1).gather(1, text[0, len(prompt) :, None])[:, 0].tolist()
-    assert [p for s in found.steps for c in s.of(Commit) for p in c.logprobs] == pytest.approx(want, abs=1e-3)
+    for found in runs:
+        text = torch.tensor([[*found.prompt, *found.output()]], device=target.device)
+        logits = target(text).logits[0, len(found.prompt) - 1 : -1]
+        own = logits.log_softmax(-1).gather(1, text[0, len(found.prompt) :, None])[:, 0].tolist()
+        told = [p for step in found.steps for commit in step.of(Commit) for p in commit.logprobs]
+        assert told == pytest.approx(own, abs=1e-3)
+
+
+@every_strategy
+def test_with_a_memory_it_decodes_or_says_that_it_cannot(name, models):
+    memory = {"memory": "lm-infinite", "memory_drift": True}
+    with contextlib.suppress(Refusal):
+        testing.well_formed(start(name, models, new_tokens=3, parameters=memory).run())
 
 
 @every_case
@@ -189,7 +201,7 @@ def beside(models):
     return others.get(kind, kind)  # or of the same name
 
 
-@every_case
+@every_strategy
 def test_lanes_do_not_disturb_each_other(name, models, ran):
     prompts = (PROMPTS[0], PROMPTS[0], PROMPTS[2])
     alone = [ran(prompt).output() for prompt in prompts]
@@ -216,10 +228,11 @@ def test_lanes_in_joint_forwards_decode_as_alone(name, models, ran):
 
 @every_case
 def test_a_lane_may_be_stopped_after_any_step(name, models, ran):
+    """The first ones, the last ones and one between stand for all."""
     whole = [
         testing.events_without_clock(s) for s in ran(PROMPTS[0], 5).steps
     ]  # few: each count of steps is a run
-    for count in range(len(whole) + 1):
+    for count in sorted({0, 1, len(whole) // 2, len(whole) - 1, len(whole)}):
         lane = start(name, models, new_tokens=5)
         for _ in range(count):
             lane.advance()
@@ -232,15 +245,16 @@ def test_a_lane_may_be_stopped_after_any_step(name, models, ran):
         trace.check_trace(lane.trace.to_json())
 
 
-@every_case
-@pytest.mark.parametrize("new_tokens", [1, 2, 7])
-def test_the_limit_of_new_tokens_is_exact(name, endless, new_tokens):
-    found = start(name, endless, new_tokens=new_tokens).run()
-    assert len(found.output()) == new_tokens
-    assert found.ended == f"Reached max_new_tokens = {new_tokens}."
+@every_strategy
+def test_the_limit_of_new_tokens_is_exact(name, endless):
+    """Within the first round and within a later one."""
+    for new_tokens in (1, 2, 7):
+        found = start(name, endless, new_tokens=new_tokens).run()
+        assert len(found.output()) == new_tokens
+        assert found.ended == f"Reached max_new_tokens = {new_tokens}."
 
 
-@every_case
+@every_strategy
 def test_the_models_context_is_filled_to_the_last_token_and_no_further(name, endless):
     prompt = [i % 250 for i in range(tiny_models.CONTEXT - 3)]
     found = start(name, endless, prompt, new_tokens=30).run()
@@ -248,14 +262,14 @@ def test_the_models_context_is_filled_to_the_last_token_and_no_further(name, end
     assert found.ended == f"The model's context of {tiny_models.CONTEXT} tokens is full."
 
 
-@every_case
+@every_strategy
 def test_the_limit_of_nodes_ends_a_lane_with_a_sentence(name, endless):
     found = start(name, endless, new_tokens=40, max_nodes=len(PROMPTS[0]) + 6).run()
     assert found.ended.startswith("Stopped at the limit of 11 nodes")
     trace.check_trace(found.to_json())
 
 
-@every_case
+@every_strategy
 def test_the_limit_of_seconds_is_looked_at_wherever_a_step_is(name, endless, monkeypatch):
     times = iter(range(10**9))
     monkeypatch.setattr("decoders.lane.time.perf_counter", lambda: next(times) / 10)
@@ -264,7 +278,7 @@ def test_the_limit_of_seconds_is_looked_at_wherever_a_step_is(name, endless, mon
     trace.check_trace(late.to_json())
 
 
-@every_case
+@every_strategy
 def test_models_that_take_no_tree_mask_decode_the_same(name, models, ran):
     if models["target"].model_kind != "causal" or isinstance(models["target"], ServedModel):
         return  # a canvas is no tree, and a server scores texts
@@ -290,7 +304,7 @@ def test_an_end_token_ends_the_text(name, models, ran):
     assert any(seen) or any(map(over, runs))
 
 
-@every_case
+@every_strategy
 def test_json_gives_back_the_trace(models, ran, tmp_path):
     found = ran(PROMPTS[0])
     if getattr(models["target"].engine, "cache", None) is not None:  # a canvas has none
@@ -364,9 +378,9 @@ def drawn(seed: str) -> str:
     return "".join(chr(draw.randrange(*draw.choice(ranges))) for _ in range(12))
 
 
-@every_case
+@every_strategy
 def test_any_text_is_read_decoded_and_traced(name, models):
-    """Other texts for each case; one of a single token, one of all that is odd."""
+    """Other texts for each strategy; one of a single token, one of all that is odd."""
     target = models["target"]
     for text in (ODD, "\0", drawn(name), drawn(f"{name} again")):
         prompt = target.encode(text)

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from decoders.refusal import Refusal
+from decoders.trace.events import Commit, Distribution, Forward
 from decoders.trace.trace import Trace
 from visualizers.analysis.lane_stats import LaneFacts
 
@@ -117,9 +118,9 @@ def places(trace: Trace, count: int | None) -> tuple[list[Place], int]:
     """The tokens that the lane decoded, and the number of steps that wrote them."""
     facts, offers, taken = LaneFacts(trace, count), {}, 0
     for step in trace.steps[:count]:
-        taken += any(type(event).__name__ == "Commit" for event in step.events)
+        taken += any(isinstance(event, Commit) for event in step.events)
         for event in step.events:
-            if type(event).__name__ == "Distribution" and event.level is None:
+            if isinstance(event, Distribution) and event.level is None:
                 offers[event.node, event.view] = event
     taken -= bool(facts.given)
     path = []
@@ -152,7 +153,7 @@ def forward_cost(trace: Trace, count: int | None) -> float | None:
     seconds: dict[str, list[float]] = {"draft": [], "target": []}
     for step in trace.steps[:count]:
         for event in step.events:
-            if type(event).__name__ == "Forward" and event.kind in ("draft", "verify"):
+            if isinstance(event, Forward) and event.kind in ("draft", "verify"):
                 seconds["draft" if event.kind == "draft" else "target"].append(event.seconds)
     if not all(seconds.values()) or not sum(seconds["target"]):
         return None

@@ -10,6 +10,7 @@ import io
 import math
 from collections import Counter
 
+from decoders.explain.verdicts import reason_of
 from decoders.trace.events import Propose
 from decoders.trace.openai_import import UNTOLD
 from decoders.trace.trace import Trace
@@ -137,7 +138,7 @@ def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: in
         "fate": drafted.fate,
         "discarded": 0,
         "instead": None if instead is None else visible(word(instead, b"?")),
-        "reason": verdict.reason if tested else None,
+        "reason": reason_of(verdict, facts.trace.vocabulary) if tested else None,
     }
     cause = None
     if drafted.fate == REJECTED:

@@ -7,7 +7,7 @@ those of vLLM's speculative metrics. Every number is measured, or derived by the
 from collections import Counter
 
 from decoders.speculative.theory import expected_tokens
-from decoders.trace.events import DRAFT_ROLES
+from decoders.trace.events import DRAFT_ROLES, Forward
 from decoders.trace.number_format import many
 from decoders.trace.trace import Trace
 from decoders.trace.vllm_counts import REQUEST
@@ -334,7 +334,7 @@ def drafting(trace: Trace, count: int | None) -> dict:
     seconds = Counter()
     for step in trace.steps[:count]:
         for event in step.events:
-            if type(event).__name__ == "Forward" and event.kind != "lens":
+            if isinstance(event, Forward) and event.kind != "lens":
                 drafts = event.model in DRAFT_ROLES or event.kind == "draft"
                 seconds["draft" if drafts else "target"] += event.seconds
     return {"draft": seconds["draft"], "target": seconds["target"]}

@@ -44,6 +44,18 @@ class Picture:
     says: str
 
 
+@dataclass(frozen=True)
+class Plan:
+    """Where the marks of a picture go: the range of x, the pixels of a column, and each panel's room, mark
+    and height.
+    """
+
+    x: tuple[float, float]
+    column: float
+    rooms: dict[str, tuple[Room, Op]]
+    heights: dict[str, float]
+
+
 def picture(trace: Trace, view: str, steps: int | None = None) -> Picture:
     """Folds the first `steps` steps of a trace (None: all). Refusal with one sentence if there is no such
     view, or it is not made for such traces.
@@ -75,16 +87,33 @@ def figure(trace: Trace, view: str | None = None, step: int | None = None, look:
     if step is not None and not 0 <= step <= len(trace.steps):
         raise Refusal(f"The trace has {len(trace.steps)} steps; choose one of 0 to {len(trace.steps)}.")
     shown, colours = picture(trace, view or first_view(trace), step), theme(look)
-    drawn = [m for m in shown.marks if m.get("drawn") is not False]
+    drawn = seen(shown)
     if any(m["kind"] == "chip" for m in drawn):
         return running_text(trace, shown, drawn, colours)
+    return placed(trace, shown, plan(shown), colours, step)
+
+
+def seen(shown: Picture) -> list[Op]:
+    """The marks that are drawn; others are only counted or listed."""
+    return [m for m in shown.marks if m.get("drawn") is not False]
+
+
+def plan(shown: Picture, inner: float = INNER) -> Plan:
+    """A plan in which all marks and their words have room. `inner`: the least width of all columns."""
+    drawn = seen(shown)
     x = columns(shown.head, drawn)
-    column = max(shown.head.get("column") or COLUMN, INNER / (x[1] - x[0]))
+    column = max(shown.head.get("column") or COLUMN, inner / (x[1] - x[0]))
     rooms, _ = panels(shown.head, shown.marks, column, x)
     inside = [m for m in drawn if _panel(m, rooms) in rooms]
     wanted = column_for(inside, lambda mark: rooms[_panel(mark, rooms)][0].row)
     column = max(column, min(wanted, WIDENED / (x[1] - x[0])))
     rooms, heights = panels(shown.head, shown.marks, column, x)
+    return Plan(x, column, rooms, heights)
+
+
+def placed(trace: Trace, shown: Picture, plan: Plan, colours: Theme, step: int | None) -> go.Figure:
+    """The figure of a picture by a plan, which may be that of a later step of the same run."""
+    x, column, rooms, heights, drawn = plan.x, plan.column, plan.rooms, plan.heights, seen(shown)
     data = []
     for kind in DRAWERS:
         for name, (room, _) in rooms.items():

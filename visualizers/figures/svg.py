@@ -70,10 +70,7 @@ def thumbnail(figure: go.Figure) -> str:
     """Only the panels, for small sizes: no title, no legend, no scales."""
     at = frame(figure)
     notes = [one for one in figure.layout.annotations if one.yref != "paper"]
-    drawn = [
-        *(piece for trace in figure.data for piece in shapes(trace, at)),
-        *(note(one, at) for one in notes),
-    ]
+    drawn = [*all_shapes(at), *(note(one, at) for one in notes)]
     box = f"0 {at.top:g} {figure.layout.width:g} {at.bottom - at.top:g}"
     return document(figure, box, drawn)
 
@@ -82,17 +79,26 @@ def svg(figure: go.Figure, foot: str = "") -> str:
     """The whole figure; `foot`: a line of text below it."""
     layout, at = figure.layout, frame(figure)
     wide, high = layout.width, layout.height + (20 if foot else 0)
-    soft = layout.template.layout.xaxis.tickfont.color
-    drawn = [piece for axis in axes(figure) for piece in scale(axis, at)]
-    drawn += [piece for trace in figure.data for piece in shapes(trace, at)]
-    drawn += [note(one, at) for one in layout.annotations]
     ink = layout.template.layout.font.color
-    drawn.append(text(layout.title.text, EDGE, 26, size=17, colour=ink))
-    drawn.append(text(layout.title.subtitle.text, EDGE, 45, size=12, colour=soft))
-    drawn += legend(figure, EDGE, 66)
+    drawn = [piece for axis in axes(figure) for piece in scale(axis, at)]
+    drawn += [*all_shapes(at), *(note(one, at) for one in layout.annotations), *heading(figure)]
     if foot:
         drawn.append(text(escape(foot), EDGE, high - 12, size=12, colour=ink))
     return document(figure, f"0 0 {wide:g} {high:g}", drawn)
+
+
+def all_shapes(at: Frame) -> Iterator[str]:
+    """The SVG elements of all marks."""
+    return (piece for trace in at.figure.data for piece in shapes(trace, at))
+
+
+def heading(figure: go.Figure) -> Iterator[str]:
+    """Title, subtitle and legend."""
+    layout = figure.layout
+    yield text(layout.title.text, EDGE, 26, size=17, colour=layout.template.layout.font.color)
+    soft = layout.template.layout.xaxis.tickfont.color
+    yield text(layout.title.subtitle.text, EDGE, 45, size=12, colour=soft)
+    yield from legend(figure, EDGE, 66)
 
 
 def document(figure: go.Figure, box: str, drawn: list[str]) -> str:

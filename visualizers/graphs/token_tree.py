@@ -7,6 +7,7 @@ from itertools import takewhile
 
 import networkx as nx
 
+from decoders.explain.verdicts import reason_of
 from decoders.trace.costs import Costs
 from decoders.trace.events import Commit, Distribution, Propose, Score, Step, Verdict
 from decoders.trace.trace import Trace
@@ -46,8 +47,9 @@ def read(graph: nx.DiGraph, trace: Trace | Header, step: Step) -> None:
                 known = {"step": step.index, "source": event.source, "status": OPEN, "slot": event.slot}
                 _add(graph, trace, event.node, event.parent, event.token, logprob=event.logprob, **known)
             case Verdict():
-                why = {"p": event.p, "q": event.q, "u": event.u, "reason": event.reason, "into": event.into}
-                graph.add_node(event.node, status=event.status, **_set(why))
+                known = {"p": event.p, "q": event.q, "u": event.u, "into": event.into}
+                known["reason"] = reason_of(event, trace.vocabulary)
+                graph.add_node(event.node, status=event.status, **_set(known))
             case Score():
                 graph.add_node(event.node, score=event.total, **_set({"rank": event.rank}))
             case Distribution(view="target", level=None):

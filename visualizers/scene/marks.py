@@ -98,6 +98,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, TypeVar
 
+from decoders.explain.verdicts import reason_of
 from decoders.trace.events import Commit, Propose, Step, Verdict
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.number_format import many as many  # for all views
@@ -242,7 +243,7 @@ def probability(p: float | None) -> str:
     return f"{p:.{places}f}".removeprefix("0") if p < 1 else f"{p:.2f}"
 
 
-def whence(source: str | None) -> list[str]:
+def source_lines(source: str | None) -> list[str]:
     """A line of a hover that says where a drafted token came from; none where a second model is meant."""
     return [f"drafted from {SOURCES[source]}"] if source in SOURCES else []
 
@@ -322,6 +323,10 @@ class Nodes(NodeIndex):
             self.total[node] = self.total[parent] + propose.logprob
         elif propose.given:  # sums begin where the lane's own work begins
             self.total[node] = 0.0
+
+    def reason(self, verdict: Verdict | None) -> str | None:
+        """Why a verdict is what it is, as a sentence; None if nothing says so."""
+        return reason_of(verdict, self.header.vocabulary) if verdict else None
 
     def text(self, node: int) -> str:
         """The node's token as text."""

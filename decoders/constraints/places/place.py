@@ -18,6 +18,7 @@ from decoders.constraints.places.network import Chart, Network
 from decoders.constraints.places.schema_text import Schema
 from decoders.constraints.places.syntax import Choice, Span, Unread, literal
 from decoders.engine.tree import Tree
+from decoders.observer import Observer
 from decoders.trace.events import Event, Score
 
 # Names of scores:
@@ -156,8 +157,8 @@ def choices(typed: str) -> Choice:
     return Choice(tuple(parts))
 
 
-class PlaceRecord:
-    """The places of a lane's output along its tree; the output begins after `prompt` tokens."""
+class PlaceRecord(Observer):
+    """Records the places of a lane's output along its tree; the output begins after `prompt` tokens."""
 
     def __init__(self, places: Places, tree: Tree, prompt: int, bytes_of: Any, eos: frozenset[int]):
         self.places, self.tree, self.bytes_of, self.eos = places, tree, bytes_of, eos
@@ -181,24 +182,23 @@ class PlaceRecord:
             self.known[below] = standing
         return standing
 
-    def events(self, nodes: list[int]) -> list[Event]:
-        """What a trace says of nodes that become output; before the first of them, the automaton."""
-        made = [] if self.automaton_recorded else self.places.edges(nodes[0])
-        self.automaton_recorded = True
-        standings = ((node, self.at(node)) for node in nodes)
-        return made + [
-            event for node, standing in standings if standing for event in self.places.record(standing, node)
-        ]
+    def committed(self, lane: Any, nodes: list[int]) -> None:
+        """Before the first nodes, the automaton is recorded."""
+        if not self.automaton_recorded:
+            lane.events += self.places.edges(nodes[0])
+            self.automaton_recorded = True
+        for node in nodes:
+            if standing := self.at(node):
+                lane.events += self.places.record(standing, node)
 
 
-def record_of(
-    parameters: dict, tree: Tree, prompt: int, model: Any, eos: frozenset[int]
-) -> PlaceRecord | None:
-    """The record of a lane with these parameters; None where nothing can be followed."""
-    if parameters.get("constraint") not in KINDS:
+def place_record_of(lane: Any) -> PlaceRecord | None:
+    """The record of a lane with its parameters; None where nothing can be followed."""
+    kind = lane.parameters.get("constraint")
+    if kind not in KINDS:
         return None
     try:
-        places = Places(parameters["constraint"], parameters["constraint_text"])
+        places = Places(kind, lane.parameters["constraint_text"])
     except (Unread, RecursionError):  # or rules, or brackets, too deep within each other
         return None
-    return PlaceRecord(places, tree, prompt, model.bytes_of, eos)
+    return PlaceRecord(places, lane.tree, len(lane.trace.prompt), lane.models["target"].bytes_of, lane.eos)

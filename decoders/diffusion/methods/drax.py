@@ -12,9 +12,8 @@ import torch
 
 from decoders.diffusion.candidates import error_rates, medoid, most_frequent
 from decoders.lane import Lane
-from decoders.logits.distributions import entropies, log_softmax
+from decoders.logits.distributions import MIN_LOGPROB, entropies, log_softmax
 from decoders.parameters import choice, integer, real
-from decoders.recorder import MIN_LOGPROB
 from decoders.registry import strategy
 from decoders.strategy import Part
 from decoders.trace.number_format import many, number

@@ -11,8 +11,8 @@ from decoders.diffusion.canvas import Canvas, Guess, blocks, fill, guess_each, g
 from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, TAU, canvas_of, schedule
 from decoders.diffusion.unmask_policies import surest_first, threshold
 from decoders.lane import Lane
+from decoders.logits.distributions import MIN_LOGPROB
 from decoders.parameters import integer
-from decoders.recorder import MIN_LOGPROB
 from decoders.registry import strategy
 from decoders.strategy import Part
 from decoders.trace.number_format import number

@@ -107,6 +107,7 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
     name="scmoe",
     title="SCMoE",
     family="sampling",
+    takes_memory=False,
     parameters=(
         real("beta", 0.5, "Weight of the weak view against the strong one.", low=0.0, high=10.0),
         real(

@@ -60,14 +60,14 @@ class LexicalConstraint:
         """
         if met.last is not None:
             if token == self.tokens[met.last + 1]:
-                return self._meet(met.flags, met.last + 1)
+                return self._met_through(met.flags, met.last + 1)
             begin = max(i for i in self.starts if i <= met.last)
             broken = Met(tuple(f and not begin <= i <= met.last for i, f in enumerate(met.flags)))
             return self.advance(broken, token) if self.retry else broken
         begun = [i for i in self.starts if not met.flags[i] and self.tokens[i] == token]
-        return self._meet(met.flags, begun[0]) if begun else met
+        return self._met_through(met.flags, begun[0]) if begun else met
 
-    def _meet(self, flags: tuple[bool, ...], i: int) -> Met:
+    def _met_through(self, flags: tuple[bool, ...], i: int) -> Met:
         return Met((*flags[:i], True, *flags[i + 1 :]), None if self.is_last[i] else i)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import torch
 
-from decoders.constraints.constraint import States
 from decoders.constraints.trie import Trie
 from decoders.lane import Lane
 from decoders.logits.token_constraints import Cut, forms
@@ -181,7 +180,7 @@ def graph_decoding(lane: Lane) -> Iterator[None]:
         lane.note(
             f"{len(outputs) - len(short)} of {len(outputs)} outputs are longer than {lane.budget} tokens."
         )
-    lane.constraint = States(Trie(map(list, short), vocabulary), lane.tree, len(lane.trace.prompt), lane.eos)
+    lane.constrain(Trie(map(list, short), vocabulary))
     automaton = Automaton.of(short, min(lane.eos), given["graph"] == "automaton")
     paths = LanePaths(lane, automaton)
     divide = (

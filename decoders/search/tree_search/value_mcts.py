@@ -163,7 +163,7 @@ class Search(TreeSearch):
 
     def simulate(self, root: State) -> tuple[list[Edge], float]:
         """As in mcts.py; remembers whose numbers changed."""
-        self.lane.breathe()  # where all texts are whole, nothing below does it
+        self.lane.check_limits()  # where all texts are whole, nothing below does it
         way, value = super().simulate(root)
         self.changed.update((edge.node, edge) for edge in way)
         return way, value

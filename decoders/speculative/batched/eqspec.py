@@ -83,6 +83,7 @@ def decode(
     title="EQSPEC",
     family="speculative",
     needs=("target", "draft"),
+    takes_memory=False,
     parameters=(
         PROMPTS,
         GUESSES,
@@ -120,6 +121,7 @@ def eqspec(lane: Lane) -> Iterator[None]:
     title="EXSPEC",
     family="speculative",
     needs=("target", "draft"),
+    takes_memory=False,
     parameters=(
         PROMPTS,
         GUESSES,

@@ -19,6 +19,7 @@ from decoders.speculative.draft_verify_loop import distributions, judged
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import likeliest, sampled
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verification, Verifier
+from decoders.stopping import stopped
 
 BATCH_VIEWS = ("batch", "draft_rounds", "one_round", "timeline", "entropy", "dependencies", "text")
 MAX_TEXTS = 15  # texts beside the lane's own
@@ -105,15 +106,22 @@ class Text:
         """As `Lane.note`."""
         self.lane.note(text if self.leads else f"Text {self.number}: {text}")
 
+    def ends(self, node: int) -> bool:
+        """As `Lane.ends`; a constraint is of the first text alone."""
+        if self.leads:
+            return self.lane.ends(node)
+        bytes_of, stops = self.models["target"].bytes_of, self.lane.stop_strings
+        return self.tree.tokens[node] in self.eos or stopped(self.tree, bytes_of, stops, node)
+
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
-        """As `Lane.commit`: cut at end of text and at the limit."""
-        ends = [i for i, n in enumerate(nodes, 1) if self.tree.tokens[n] in self.eos or i == self.left]
+        """As `Lane.commit`: cut at the text's end and at the limit."""
+        ends = [i for i, n in enumerate(nodes, 1) if self.ends(n) or i == self.left]
         nodes = nodes[: ends[0]] if ends else nodes
         if self.leads:
             self.lane.commit(nodes, logprobs[: len(nodes)])
         for scorer in self.lane.scorers.values():
             scorer.forget([self.tip, *nodes[:-1]])
-        self.ended, self.started = self.tree.tokens[nodes[-1]] in self.eos, True
+        self.ended, self.started = self.ends(nodes[-1]), True
         self.tip, self.left = nodes[-1], self.left - len(nodes)
 
     def drop(self, nodes: list[int]) -> None:

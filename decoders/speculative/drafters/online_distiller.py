@@ -114,9 +114,9 @@ def learned(lane: Lane, learner: LearningDraft) -> None:
     Keys and values of the old weights are dropped: the draft reads the text again.
     """
     with lane.undivided():
-        slots, start = learner.waiting, lane._clock()
+        slots, start = learner.waiting, lane.clock()
         before, tokens = learner.learn()
-        lane.record_forward(Forward("draft", "learn", tokens, 1, start, lane._clock() - start))
+        lane.record_forward(Forward("draft", "learn", tokens, 1, start, lane.clock() - start))
         attach(lane, learner)
     lane.note(
         f"Update {learner.updates}: the draft has learned from {slots} corrections, where it was "

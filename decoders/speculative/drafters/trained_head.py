@@ -133,10 +133,10 @@ def prompt_states(lane: Lane, module: DraftModule) -> tuple[torch.Tensor, States
     if streams is not None and (len(streams) > 1 or set(module.reads) <= {target.layers}):
         hidden = F.rms_norm(streams[-1], (target.width,), target.last_norm, target.eps)
         return hidden, {layer: streams[min(layer, len(streams) - 1)] for layer in module.reads}
-    tokens, start = lane.tree.tokens[: lane.tree.trunk], lane._clock()
+    tokens, start = lane.tree.tokens[: lane.tree.trunk], lane.clock()
     with torch.inference_mode():
         taps = take_taps(target.model, torch.tensor([tokens], device=target.embed.device), module.reads)
-    took = lane._clock() - start
+    took = lane.clock() - start
     lane.record_forward(Forward("target", "draft", len(tokens), 1, start, took, "the prompt once more"))
     dtype = target.embed.dtype
     return taps.hidden[0].to(dtype), {layer: states[0].to(dtype) for layer, states in taps.states.items()}

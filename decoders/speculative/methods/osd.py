@@ -120,14 +120,14 @@ def serve_earlier(lane: Lane, learner: LearningDraft) -> None:
     models = {"target": lane.models["target"], "draft": learner}
     prompts = [text for text in texts(parameters["store"]) if text]
     for number in range(lane.parameters["requests"]):
-        lane.breathe()
+        lane.check_limits()
         prompt = models["target"].encode(prompts[number % len(prompts)])[:PROMPT_TOKENS]
         limits = Limits(max_new_tokens=max(1, lane.left), max_nodes=lane.limits.max_nodes)
         chooser = Random(lane.trace.seed + number + 1)
         served = Lane("osd", prompt, models, parameters, lane.trace.seed, limits, chooser)
         try:
             while served.advance():
-                lane.breathe()
+                lane.check_limits()
         finally:
             served.close()
         costs = served.trace.costs.totals()

@@ -16,7 +16,6 @@ import torch
 from decoders.chooser import SeparateStreams
 from decoders.engine.engine import Scorer
 from decoders.engine.sparse_kv import SELECTORS, Budget, View, view
-from decoders.explain.verdicts import sentence
 from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
 from decoders.parameters import choice, integer, switch
@@ -185,9 +184,7 @@ def a_round(
     for node in inner.nodes:
         if node not in verification.path:
             test = out.get(node)
-            why = (
-                {"p": test.p, "u": test.u, "reason": sentence(*test.reasons)} if test else {"reason": BEHIND}
-            )
+            why = {"p": test.p, "u": test.u, "why": test.reasons} if test else {"reason": BEHIND}
             lane.verdict(node, "pruned", q=inner.probability.get(node), **why)
     lane.drop([n for n in inner.nodes if n not in verification.path])
     for node in verification.path:

@@ -49,10 +49,10 @@ class Shallow:
     def prompt_states(self) -> torch.Tensor:
         """The states [T, d] of the prompt, in one pass through the first layers."""
         lane, engine = self.lane, self.lane.scorers["target"].engine
-        tokens, start = lane.tree.tokens[: lane.tree.trunk], lane._clock()
+        tokens, start = lane.tree.tokens[: lane.tree.trunk], lane.clock()
         with engine.blocks.running(self.first) as streams:
             engine.model.base_model(torch.tensor([tokens], device=engine.device), use_cache=False)
-        took, share = lane._clock() - start, self.first.share
+        took, share = lane.clock() - start, self.first.share
         lane.record_forward(
             Forward("target", "draft", len(tokens), 1, start, took, str(self.first), share=share)
         )

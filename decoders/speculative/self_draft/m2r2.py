@@ -46,9 +46,9 @@ class Doubled:
     @torch.inference_mode()
     def below(self, node: int, rank: int = 0) -> torch.Tensor:
         """Logits [1, V] of the fast stream below a node that the usual one has read."""
-        lane, tree, start = self.lane, self.lane.tree, self.lane._clock()
+        lane, tree, start = self.lane, self.lane.tree, self.lane.clock()
         logits = self.module.below(tree.tokens[node], tree.depths[node], self.scorer.seen_from(node))
-        took, scope = lane._clock() - start, f"fast stream through {self.first}"
+        took, scope = lane.clock() - start, f"fast stream through {self.first}"
         lane.record_forward(Forward("target", "draft", 1, 1, start, took, scope, share=self.first.share))
         return logits[None]
 

@@ -12,7 +12,6 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.constraints import bias
-from decoders.constraints.constraint import States
 from decoders.constraints.trie import Trie
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
@@ -29,7 +28,7 @@ TINY = dict(rel=0, abs=1e-9)
 def lane_of(model, texts, chooser=None, seed=0, strategy="greedy", **parameters) -> Lane:
     given = {"constraint_bias": True, **parameters}
     lane = Lane(strategy, [0], {"target": model}, given, seed, Limits(len(texts[0])), chooser)
-    lane.constraint = States(Trie(map(list, texts), model.vocabulary), lane.tree, 1, lane.eos)
+    lane.constrain(Trie(map(list, texts), model.vocabulary))
     return lane
 
 
@@ -86,7 +85,7 @@ def test_the_weight_of_a_drawn_text_is_right_on_average(monkeypatch):
     model, texts = TableModel(random_table(1, 2), 2), [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 1)]
 
     def weight(chooser):
-        record = lane_of(model, texts, chooser).bias
+        (record,) = (o for o in lane_of(model, texts, chooser).observers if isinstance(o, bias.BiasRecord))
         record.begin()
         return record.weight(record.at, record.draw([record.at])[0])
 

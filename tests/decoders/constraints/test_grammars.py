@@ -93,8 +93,8 @@ def accepts(constraint, vocabulary, text: str) -> bool:
 @pytest.mark.parametrize("schema", SCHEMAS, ids=range(len(SCHEMAS)))
 def test_every_walk_along_the_mask_of_a_schema_validates(engine, schema, vocabulary):
     constraint = engine("json_schema", json.dumps(schema), vocabulary)
-    texts = [text for seed in range(40) if (text := walk(constraint, vocabulary, seed)) is not None]
-    assert len(texts) > 10
+    texts = [text for seed in range(16) if (text := walk(constraint, vocabulary, seed)) is not None]
+    assert len(texts) > 4
     for text in texts:
         jsonschema.validate(json.loads(text), schema)
 

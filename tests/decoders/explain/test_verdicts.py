@@ -1,22 +1,39 @@
 """Sentences of verdicts: one for each code, with numbers that agree; verifiers themselves hold none."""
 
 import ast
+import inspect
 from pathlib import Path
 
 import pytest
 import torch
 
 from decoders.explain import verdicts
-from decoders.explain.verdicts import sentence, sentence_or_none
+from decoders.explain.verdicts import reason_of, sentence, sentence_or_none
 from decoders.speculative import verifiers
+from decoders.trace.events import Verdict
 from decoders.trace.number_format import compared
-from decoders.trace.reasons import Code, Reason
+from decoders.trace.reasons import NUMBERS, Code, Reason
 
 REJECTED = {"p": 0.0352, "q": 0.0651, "u": 0.79, "accepted": False, "slot": 0}
 
 
-def test_every_code_has_a_sentence():
-    assert set(verdicts.SENTENCES) == set(Code)
+def test_every_code_has_a_sentence_of_exactly_its_numbers():
+    assert set(verdicts.SENTENCES) == set(Code) - {Code.OTHER_PREFERRED}  # which needs the words of a token
+    for code, wording in verdicts.SENTENCES.items():
+        taken = {} if isinstance(wording, str) else inspect.signature(wording).parameters
+        assert taken.keys() == NUMBERS.get(code, {}).keys(), code
+        kinds = {
+            name: p.annotation for name, p in taken.items() if p.annotation is not inspect.Parameter.empty
+        }
+        assert kinds.items() <= NUMBERS.get(code, {}).items(), code
+
+
+def test_a_verdict_says_what_is_stored_or_what_its_codes_say():
+    preferred = Reason(Code.OTHER_PREFERRED, {"preferred": 7, "p_preferred": 0.162, "p": 0.05})
+    verdict = Verdict(3, "rejected", why=(preferred,))
+    assert reason_of(verdict, {7: b" picked"}) == "Rejected: the target prefers “␣picked” (.162)."
+    assert reason_of(Verdict(3, "rejected", reason="As an older file says."), {}) == "As an older file says."
+    assert reason_of(Verdict(3, "finished"), {}) is None
 
 
 def test_printed_numbers_agree_with_each_other():
@@ -77,7 +94,7 @@ def test_reasons_follow_each_other_in_their_order():
     assert sentence(Reason(Code.IS_NOT_ARGMAX), judged) == (
         "The target prefers another token here. The judge rates it .9, limit .5: it is accepted all the same."
     )
-    assert sentence_or_none(()) is None
+    assert sentence_or_none((), {}) is None
 
 
 def test_no_sentence_stands_in_a_verifier():

@@ -14,20 +14,24 @@ from decoders.testing import distance, random_table
 from tests.helpers.losslessness import law_of_rounds
 
 GREEDILY = {
-    "penalties": ([7], {"repetition_penalty": 1.8, "no_repeat_ngram_size": 2}),
-    "lengths": (
-        [200, 3, 3, 200, 3, 3, 200],
-        {"min_new_tokens": 9, "exponential_decay_length_penalty": [6.0, 1.6]},
-    ),
-    "words": (
+    "penalties and words": (
         [7],
-        {"suppress_tokens": "#172, #36", "begin_suppress_tokens": "#176", "sequence_bias": "a: 4, #7: -2"},
+        {
+            **{"repetition_penalty": 1.8, "no_repeat_ngram_size": 2, "sequence_bias": "a: 4, #7: -2"},
+            **{"suppress_tokens": "#172, #36", "begin_suppress_tokens": "#176", "max_length": 12},
+        },
+    ),
+    "lengths and ends": (
+        [200, 3, 3, 200, 3, 3, 200],
+        {
+            **{"min_new_tokens": 9, "exponential_decay_length_penalty": [6.0, 1.6]},
+            **{"stop_strings": '\\n, d, "~"', "eos_token_id": "#10, #151"},
+        },
     ),
     "of other engines": (
         [7],
         {"dry_multiplier": 2.0, "dry_allowed_length": 1, "watermark_bias": 3.0, "top_n_sigma": 2.0},
     ),
-    "ends": ([7], {"stop_strings": '\\n, d, "~"', "eos_token_id": "#10, #151", "max_length": 12}),
 }
 DRAWN = {
     "penalty": {"repetition_penalty": 1.7, "temperature": 1.2},
@@ -63,7 +67,7 @@ def one_by_one():
         if target.name not in kept:
             texts = [written("sample", models, *asked) for asked in GREEDILY.values()]
             plain = [written("sample", models, prompt, {}) for prompt, _ in GREEDILY.values()]
-            assert sum(text != other for text, other in zip(texts, plain, strict=True)) >= 3
+            assert sum(text != other for text, other in zip(texts, plain, strict=True)) >= 2
             kept[target.name] = texts
         return kept[target.name]
 

@@ -92,7 +92,10 @@ def test_every_call_that_could_run_a_folders_code_forbids_it():
     """`from_pretrained` and `from_config` of the classes that look into a folder for the class to load."""
     calls = 0
     for path in Path(decoders.__file__).parents[1].glob("[dev]*/**/*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        written = path.read_text("utf-8")
+        if "from_pretrained" not in written and "from_config" not in written:
+            continue  # to parse all files takes seconds
+        for node in ast.walk(ast.parse(written)):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             of = ast.unparse(node.func.value)

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from decoders.chooser import Exhaustive, Random, Script
-from decoders.constraints.constraint import States
 from decoders.constraints.trie import Trie
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
@@ -133,7 +132,7 @@ BITS = TableModel(
 def lane_of(model, texts, new_tokens=3, chooser=None, seed=0, **parameters) -> Lane:
     """A lane whose text is one of `texts`."""
     lane = Lane("awrs", [0], {"target": model}, parameters, seed, Limits(new_tokens), chooser)
-    lane.constraint = States(Trie(map(list, texts), model.vocabulary), lane.tree, 1, lane.eos)
+    lane.constrain(Trie(map(list, texts), model.vocabulary))
     return lane
 
 
@@ -145,7 +144,7 @@ def weight_of(trace) -> float:
 def masked_law(model, texts, new_tokens=3) -> dict:
     def run(chooser):
         lane = Lane("sample", [0], {"target": model}, {}, 0, Limits(new_tokens), chooser)
-        lane.constraint = States(Trie(map(list, texts), model.vocabulary), lane.tree, 1, lane.eos)
+        lane.constrain(Trie(map(list, texts), model.vocabulary))
         return tuple(lane.run().output())
 
     return Exhaustive().distribution(run)

@@ -61,7 +61,7 @@ def text(trace) -> list[int]:
 def test_a_forward_is_timed_by_its_tokens_and_counts_as_a_look(slow):
     lane = Lane("pearl", [0, 1], models(), {}, limits=Limits(4))
     assert forward_seconds(lane, "target", [1, 4]) == {1: pytest.approx(0.012), 4: pytest.approx(0.021)}
-    told = [event for event in lane._events if isinstance(event, Forward)]
+    told = [event for event in lane.events if isinstance(event, Forward)]
     assert {f.kind for f in told} == {"lens"} and {f.rows for f in told} == {1, 4}
     assert len(told) == 1 + 2 * forward_times.REPEATS
     lane.close()

@@ -8,6 +8,7 @@ import pytest
 from decoders.lane import Lane, Limits
 from decoders.trace import events, json_file, schema, trace
 from decoders.trace.events import Commit, Forward, Propose, Step, Verdict
+from decoders.trace.reasons import Code, Reason
 from decoders.trace.trace import Trace
 
 
@@ -29,7 +30,8 @@ def test_every_event_type_survives_json():
         for f in fields(kind):
             name = str(f.type)
             simple = next((v for t, v in samples.items() if t.__name__ in name), None)
-            values.append([[1, 0.5]] if f.name == "top" else simple)
+            special = {"top": [[1, 0.5]], "why": (Reason(Code.RANK, {"rank": 1, "count": 2}),)}
+            values.append(special.get(f.name, simple))
         event = kind(*values)
         assert events.event_from_json(json.loads(json.dumps(events.event_to_json(event)))) == event
 
@@ -52,7 +54,7 @@ def test_a_verdict_of_an_older_file_is_read_and_written_with_its_new_name(record
     opened = trace.from_json(with_first(verdict | {"chance": 0.75}))
     assert opened.steps[0].of(Verdict)[-1].acceptance == opened.steps[0].of(Verdict)[-1].passes == 0.75
     assert opened.to_json()["steps"][0]["events"][-1] == verdict | {"acceptance": 0.75}
-    with pytest.raises(ValueError, match="not a trace of version 1"):
+    with pytest.raises(ValueError, match="not a trace of version 2"):
         trace.from_json(with_first(verdict | {"chance": "likely"}))
 
 
@@ -62,6 +64,11 @@ def test_checkpoints_every_32_steps(record):
         part = trace.from_json(record | {"steps": record["steps"][: checkpoint["step"] + 1]})
         assert checkpoint["totals"] == part.costs.totals()
         assert [n for s in part.steps for c in s.of(Commit) for n in c.nodes] == checkpoint["committed"]
+
+
+def judged(*why):
+    """A verdict on the last token of the prompt, for these reasons."""
+    return {"type": "Verdict", "node": 3, "status": "accepted", "why": [*why]}
 
 
 def broken(record, change):
@@ -88,6 +95,10 @@ def broken(record, change):
         lambda r: r["steps"][0]["events"].append(
             {"type": "Distribution", "node": 3, "view": "target", "top": [[1, 2.0]], "rest": 0, "entropy": 0}
         ),
+        lambda r: r["steps"][0]["events"].append(judged({"code": "by luck"})),
+        lambda r: r["steps"][0]["events"].append(judged({"code": "rank", "rank": 1})),
+        lambda r: r["steps"][0]["events"].append(judged({"code": "rank", "rank": 1, "count": "many"})),
+        lambda r: r["steps"][0]["events"].append(judged({"code": "rank", "rank": 1, "count": 2, "p": 1})),
         lambda r: r["steps"][0]["events"].append({"type": "Explode"}),
         lambda r: r["vocabulary"].update({"<script>": "00"}),
         lambda r: r["vocabulary"].update({"7": "zz"}),

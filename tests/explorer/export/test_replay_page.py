@@ -195,12 +195,14 @@ def test_a_notebook_gets_the_same_page_in_a_frame_of_its_own(tmp_path):
 
 
 def test_the_library_draws_without_the_apps_packages():
-    """A notebook on a bare machine has no gradio."""
+    """A notebook on a bare machine has no gradio; nor is plotly loaded to look for views."""
     code = (
         "import sys; sys.modules['gradio'] = sys.modules['starlette'] = None\n"
         "from decoders.trace import trace\n"
         "assert not any(m.startswith(('visualizers', 'explorer')) for m in sys.modules)\n"
         "traced = trace.load('assets/examples/first-2.json.gz')\n"
+        "from visualizers.registry import names\n"
+        "assert names() and 'plotly' not in sys.modules\n"
         "print(len(traced.show()._repr_html_()) > 200_000)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from explorer.catalog import papers
-from explorer.miniatures import magnetic_layout, miniatures, spiral, story_of, there_and_back
+from explorer.miniatures import inverse_flow, magnetic_layout, miniatures, spiral, story_of
 
 
 def test_every_miniature_is_named_by_its_papers_card_and_by_no_other():
@@ -59,10 +59,10 @@ def test_token_by_token_draws_a_column_and_then_a_row_of_the_data():
 
 def test_a_normalizing_flow_comes_back_exactly_and_its_noise_is_gaussian():
     x = spiral.data(2000, 11)
-    z = there_and_back.to_noise(x)
+    z = inverse_flow.to_noise(x)
     assert np.abs(z.mean(0)).max() < 0.1 and np.abs(np.cov(z.T) - np.eye(2)).max() < 0.12
-    first = there_and_back.first(z[:, 0])
-    back = np.stack([first, there_and_back.second(z[:, 1], first)], 1)
+    first = inverse_flow.first(z[:, 0])
+    back = np.stack([first, inverse_flow.second(z[:, 1], first)], 1)
     assert np.abs(back - x).max() < 1e-6
 
 

@@ -24,7 +24,7 @@ app.make(app.arguments([]))
 import gradio
 said["stubs"] = [path for path in written if path.endswith(".pyi")]
 said["events"] = [str(one) for one in gradio.Textbox.EVENTS if callable(getattr(gradio.Textbox, str(one)))]
-heavy = ("torch", "transformers", "scipy", "plotly")
+heavy = ("torch", "transformers", "scipy", "plotly", "visualizers.figures")
 said["imported"] = [name for name in heavy if name in sys.modules]
 sys.path.insert(0, sys.argv[1])
 import own_component
@@ -62,6 +62,6 @@ def test_afterwards_all_is_as_it_was(started):
     )  # if it does so no more, import_gradio.py can go
 
 
-def test_the_page_is_made_before_torch_is_imported(started):
+def test_the_page_is_made_before_torch_and_figures_are_imported(started):
     says, _ = started
     assert says["imported"] == []

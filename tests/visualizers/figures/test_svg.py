@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from decoders.registry import strategies
+from decoders.trace import trace as traces
 from decoders.trace.trace import from_json, load
 from explorer.catalog import method_cards
 from tests.helpers.bad_files import small_trace
@@ -48,6 +49,14 @@ def test_all_of_a_figure_is_drawn(name, look):
         for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", "".join(d for d in drawn if "l" not in d)):
             assert -20 <= float(y) <= high + 20 and float(x) >= -20
         assert wide == pytest.approx(made.layout.width) and high > made.layout.height
+
+
+def test_a_notebook_shows_a_trace_as_its_text_and_a_picture(monkeypatch):
+    beams = load(method_cards.file_of("beam"))
+    shown = beams._repr_mimebundle_()
+    assert shown == {"text/plain": f"Beam search: {beams.text()!r}", "image/svg+xml": svg(figure(beams))}
+    monkeypatch.setattr(traces, "FIGURES", "visualizers.absent:figure")  # only `decoders` is installed
+    assert list(beams._repr_mimebundle_()) == ["text/plain"]
 
 
 def test_marks_lie_where_the_figure_has_them():

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from decoders.trace.events import Score
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.constraint import RAISED
 from visualizers.views.any_lane.entropy import mark
@@ -122,7 +123,7 @@ class Bias:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""
-        scores = {e.node: e for e in step.events if type(e).__name__ == "Score" and e.name == NAME}
+        scores = {e.node: e for e in step.events if isinstance(e, Score) and e.name == NAME}
         _, _, commits = self.nodes.read(step)
         ops, captions = [], []
         for node in commits:

@@ -7,6 +7,7 @@ constraint: one column per committed token, drawn from what was recorded at the 
 import math
 from typing import Any
 
+from decoders.trace.events import Commit, Distribution
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
@@ -64,14 +65,14 @@ class Constraint:
         """The ops of one step: a column for each token that was committed."""
         ops, captions = [], []
         for event in step.events:
-            match type(event).__name__:
-                case "Distribution" if event.view == "target" and event.level is None:
+            match event:
+                case Distribution() if event.view == "target" and event.level is None:
                     self.size[event.node] = event.among or 0
-                case "Distribution" if event.view == "forbidden":
+                case Distribution() if event.view == "forbidden":
                     self.removed[event.node] = event
         self.nodes.read(step)
         for event in step.events:
-            if type(event).__name__ == "Commit":
+            if isinstance(event, Commit):
                 for node, logprob in zip(event.nodes, event.logprobs, strict=True):
                     ops += self._column(node, logprob, captions)
         return [*ops, *self._heading(), {"say": ". ".join(captions) + "."}] if captions else ops

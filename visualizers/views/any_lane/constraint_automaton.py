@@ -11,6 +11,7 @@ from statistics import fmean
 
 import networkx as nx
 
+from decoders.trace.events import Commit, Score
 from visualizers.scene.marks import Header, Op, view
 from visualizers.scene.spread import spread
 from visualizers.views.any_lane.entropy import mark
@@ -87,14 +88,14 @@ class ConstraintAutomaton:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: the graph at first, then what was taken and where the output stands."""
-        scores = [event for event in step.events if type(event).__name__ == "Score"]
+        scores = [event for event in step.events if isinstance(event, Score)]
         for event in scores:
             if event.name == EDGE:
                 source, target = int(event.parts["from"]), int(event.parts["to"])
                 self.edges[int(event.total)] = Edge(source, target, (event.level or "").split(" "))
                 self.ends |= {source} if event.parts["from end"] else set()
                 self.ends |= {target} if event.parts["to end"] else set()
-        commits = [event for event in step.events if type(event).__name__ == "Commit"]
+        commits = [event for event in step.events if isinstance(event, Commit)]
         committed = [node for event in commits for node in event.nodes]
         if not committed:
             return []

@@ -6,6 +6,7 @@ the focus moves on, the old focus keeps its two strongest arcs in grey and hides
 costs a constant number of ops.
 """
 
+from decoders.trace.events import Commit, Depend, Propose
 from visualizers.scene.marks import Header, Op, view, visible
 
 STRONGEST = 6  # arcs of the token in focus
@@ -54,12 +55,12 @@ class Dependencies:
         ops: list[Op] = []
         committed: list[int] = []
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.tokens[event.node] = event.token
-                case "Depend" if event.kind == "attention":
+                case Depend() if event.kind == "attention":
                     self.looks.setdefault(event.target, []).append((event.weight, event.source))
-                case "Commit":
+                case Commit():
                     committed += event.nodes
         for node in committed:
             self.column += 1

@@ -9,6 +9,7 @@ looks ahead.
 import math
 from typing import Any
 
+from decoders.trace.events import Commit, Distribution, Propose
 from visualizers.scene.marks import Header, Op, cells, fit, probability, view, visible
 
 FORK_BITS = 2.2  # a column is a fork when its entropy is above this many bits ...
@@ -66,14 +67,14 @@ class Entropy:
         """The ops of one step: a column for each token that was committed."""
         ops: list[Op] = []
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.tokens[event.node] = (event.parent, event.token)
                     if event.given:
                         self.given[event.node] = event.source
-                case "Distribution" if event.view == "target" and event.level is None:
+                case Distribution() if event.view == "target" and event.level is None:
                     self.offers[event.node] = (event.top[:TOP], event.entropy / math.log(2))
-                case "Commit":
+                case Commit():
                     for node, logprob in zip(event.nodes, event.logprobs, strict=True):
                         ops += self._column(node, logprob)
         captions = [op["hover"][0] for op in ops if op.get("id", "").endswith("-token")]

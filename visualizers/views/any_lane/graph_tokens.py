@@ -22,8 +22,8 @@ from visualizers.scene.marks import (
     many,
     probability,
     scroll_row,
+    source_lines,
     visible,
-    whence,
 )
 from visualizers.scene.verdict_marks import GLYPHS, look
 
@@ -339,7 +339,7 @@ class Tokens:
         left = sum(child not in self.row for child in self.graph.successors(node))
         if "logprob" in known and not numbers:
             numbers = f"p {probability(math.exp(min(0.0, known['logprob'])))}"
-        lines = [verdict.reason] if verdict and verdict.reason else whence(self.source.get(node))
+        lines = [known["reason"]] if "reason" in known else source_lines(self.source.get(node))
         more = [f"{many(left, 'candidate')} after it never opened"] if left else []
         second = [", ".join([*lines, *more])] if lines or more else []
         return [f"{self._word(node)}  {became}" + (f": {numbers}" if numbers else ""), *second]

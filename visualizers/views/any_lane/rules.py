@@ -5,6 +5,7 @@ the rule around it). Knows no strategy; of the kinds of constraint only that JSO
 brackets.
 """
 
+from decoders.trace.events import Commit, Score
 from visualizers.scene.marks import Header, Op, view
 from visualizers.views.any_lane.entropy import mark
 
@@ -74,12 +75,10 @@ class Rules:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: where the newest token that was committed left the output."""
-        committed = [
-            node for event in step.events if type(event).__name__ == "Commit" for node in event.nodes
-        ]
+        committed = [node for event in step.events if isinstance(event, Commit) for node in event.nodes]
         if not committed:
             return []
-        places = {e.node: e for e in step.events if type(e).__name__ == "Score" and e.name == PLACE}
+        places = {e.node: e for e in step.events if isinstance(e, Score) and e.name == PLACE}
         newest = places.get(committed[-1])
         if newest is None:  # an end of text, or a text whose place is unknown
             over = {"lead": "over", "heading": ENDED, "short": ENDED}

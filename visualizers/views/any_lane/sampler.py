@@ -8,6 +8,7 @@ all. Knows no strategy. Marks stand in panels of their own step, which go with t
 import math
 from typing import Any
 
+from decoders.trace.events import Commit, Distribution, Propose, Score
 from visualizers.analysis import distribution_stages
 from visualizers.scene.marks import Header, Nodes, Op, fit, probability, view
 
@@ -59,20 +60,20 @@ class Sampler:
     def feed(self, step) -> list[Op]:
         """Hides the step before and draws the newest token of this one."""
         for event in step.events:
-            match type(event).__name__:
-                case "Distribution":
+            match event:
+                case Distribution():
                     self.offers.setdefault(event.node, {})[event.view, event.level] = event
-                case "Propose":
+                case Propose():
                     self.proposed[event.node] = event.logprob
                     if event.fill == "sampled":
                         self.sampled.add(event.node)
-                case "Score" if event.name == "draw":
+                case Score() if event.name == "draw":
                     self.draws[event.node] = event
         self.nodes.read(step)
         committed = {
             node: logprob
             for event in step.events
-            if type(event).__name__ == "Commit"
+            if isinstance(event, Commit)
             for node, logprob in zip(event.nodes, event.logprobs, strict=True)
         }
         known = [n for n in committed if ("target", None) in self.offers.get(self.nodes.parent[n], {})]

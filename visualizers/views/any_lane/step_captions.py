@@ -7,7 +7,7 @@ would rather read. Knows no strategy by name.
 import math
 
 from decoders.trace.costs import Costs, DraftRound
-from decoders.trace.events import FINAL_STATES
+from decoders.trace.events import FINAL_STATES, Cell, Commit, Distribution, Note, Propose, Score, Verdict
 from visualizers.scene.marks import Nodes, many, probability, visible
 
 CANVAS = "canvas"  # source of a drafted canvas, which is a node but no token of the text
@@ -29,33 +29,33 @@ class Sentences:
 
     def feed(self, step) -> str:
         """One sentence, or two where the strategy left a note of its own."""
-        by_type: dict[str, list] = {}
+        by_type: dict[type, list] = {}
         made = self.costs.add(step)
         for event in step.events:
-            if type(event).__name__ != "Cell" or event.level is None:  # only those of the lane's own text
-                by_type.setdefault(type(event).__name__, []).append(event)
-        for event in by_type.get("Distribution", []):
+            if not isinstance(event, Cell) or event.level is None:  # only those of the lane's own text
+                by_type.setdefault(type(event), []).append(event)
+        for event in by_type.get(Distribution, []):
             if event.view == "target" and event.level is None:
                 self.offers[event.node] = (event.top, event.entropy)
         caption = self.caption(step.index + 1, by_type, made)
-        self.final = self.final or "Commit" in by_type
-        return " ".join([caption, *(event.text for event in by_type.get("Note", []))])
+        self.final = self.final or Commit in by_type
+        return " ".join([caption, *(event.text for event in by_type.get(Note, []))])
 
-    def caption(self, number: int, by_type: dict[str, list], made: DraftRound | None) -> str:
+    def caption(self, number: int, by_type: dict[type, list], made: DraftRound | None) -> str:
         """The step in the words of its kind: an iteration over positions, a round, ranked texts or tokens."""
-        born, commits = by_type.get("Propose", []), by_type.get("Commit", [])
+        born, commits = by_type.get(Propose, []), by_type.get(Commit, [])
         committed = [node for event in commits for node in event.nodes]
         if any(event.given for event in born):
             self.given = 1
             return f"Step {number}: begins with {many(len(committed), 'given token')}."
         self.canvases |= {event.node for event in born if event.source == CANVAS}
-        verdicts = {event.node: event for event in by_type.get("Verdict", [])}
+        verdicts = {event.node: event for event in by_type.get(Verdict, [])}
         if made is not None and not set(made.nodes) <= self.canvases:
             return drafting(number - self.given, made, verdicts, committed, self.nodes)
-        if cells := by_type.get("Cell"):
+        if cells := by_type.get(Cell):
             return self.iteration(cells, [event for event in born if event.source == CANVAS], verdicts)
-        if any(event.rank == 1 for event in by_type.get("Score", [])):
-            return self.ranked(number, by_type["Score"], verdicts, committed)
+        if any(event.rank == 1 for event in by_type.get(Score, [])):
+            return self.ranked(number, by_type[Score], verdicts, committed)
         return self.tokens(number, commits)
 
     def token(self, token: int) -> str:

@@ -9,6 +9,7 @@ again where it changes.
 import codecs
 import math
 
+from decoders.trace.events import Commit, Depend, Distribution, Propose, Score, Verdict
 from visualizers.analysis.distribution_stages import tolerated
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.views.any_lane.step_captions import Sentences
@@ -65,25 +66,25 @@ class Text:
         commits, ranked, spans, marks = [], None, {}, {}
         self.tolerated |= tolerated(step, self.header.parameters)
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.nodes.add(event)
                     self.source[event.node], self.logprob[event.node] = event.source, event.logprob
-                case "Verdict":
+                case Verdict():
                     self.verdicts[event.node] = event
                     if event.status == "rejected" and self.source.get(event.node) not in ELSEWHERE:
                         self.rejected.setdefault(self.nodes.parent.get(event.node, -1), []).append(event.node)
-                case "Distribution" if event.view == "target" and event.level is None:
+                case Distribution() if event.view == "target" and event.level is None:
                     self.entropy[event.node] = event.entropy
-                case "Score" if event.name == "watermark":
+                case Score() if event.name == "watermark":
                     marks[event.node] = event.level
-                case "Score" if event.rank == 1:
+                case Score() if event.rank == 1:
                     ranked = event.node
-                case "Commit":
+                case Commit():
                     commits += list(zip(event.nodes, event.logprobs, strict=False))
-                case "Depend" if event.kind == "match":
+                case Depend() if event.kind == "match":
                     spans |= dict.fromkeys((event.source, event.target), "matched")
-                case "Depend" if event.kind == "copy":
+                case Depend() if event.kind == "copy":
                     spans[event.source] = "copied"
         ops = [*self._mark(spans), *self._commit(commits)]
         ops += [{"id": self.chips[n], "set": {"span": mark}} for n, mark in marks.items() if n in self.chips]
@@ -188,4 +189,5 @@ class Text:
         logprob, verdict = self.logprob.get(node), self.verdicts.get(node)
         p = math.exp(min(0.0, logprob)) if logprob is not None else None
         lines = [f"{self.nodes.text(node)}  p {probability(p)}, {state}"]
-        return lines + ([verdict.reason] if verdict is not None and verdict.reason else [])
+        reason = self.nodes.reason(verdict)
+        return lines + ([reason] if reason else [])

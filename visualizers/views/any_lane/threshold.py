@@ -8,6 +8,7 @@ another one wrote, the columns that it reads in that forward are hatched in its 
 import math
 from collections import Counter
 
+from decoders.trace.events import Forward, Propose, Score
 from visualizers.scene.marks import Header, Nodes, Op, many, view
 from visualizers.views.any_lane.entropy import mark, ticks
 
@@ -56,11 +57,11 @@ class Threshold:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""
-        scores = {e.node: e for e in step.events if type(e).__name__ == "Score" and "limit" in e.parts}
-        given = {e.node for e in step.events if type(e).__name__ == "Propose" and e.given}
+        scores = {e.node: e for e in step.events if isinstance(e, Score) and "limit" in e.parts}
+        given = {e.node for e in step.events if isinstance(e, Propose) and e.given}
         ops: list[Op] = []
         for event in step.events:
-            if type(event).__name__ == "Forward" and event.kind == "prefill" and self.column:
+            if isinstance(event, Forward) and event.kind == "prefill" and self.column:
                 ops += self._catch_up(event.model, event.tokens)
         _, _, commits = self.nodes.read(step)
         captions = []

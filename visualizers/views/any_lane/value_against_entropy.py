@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 from statistics import StatisticsError, correlation
 
-from decoders.trace.events import GAUGE
+from decoders.trace.events import GAUGE, Distribution, Score
 from visualizers.scene.axis_scale import Scale
 from visualizers.scene.marks import Header, Nodes, Op, many, view
 from visualizers.views.any_lane.entropy import mark
@@ -85,10 +85,10 @@ class ValueAgainstEntropy:
         """The ops of one step: a point in each panel for each token that was committed."""
         scores: dict[int, list] = {}
         for event in step.events:
-            match type(event).__name__:
-                case "Distribution" if event.view == "target" and event.level is None:
+            match event:
+                case Distribution() if event.view == "target" and event.level is None:
                     self.bits[event.node] = event.entropy / math.log(2)
-                case "Score" if event.level == GAUGE and event.parts.get("high", 0) > 0:
+                case Score() if event.level == GAUGE and event.parts.get("high", 0) > 0:
                     scores.setdefault(event.node, []).append(event)
         _, _, commits = self.nodes.read(step)
         ops: list[Op] = []

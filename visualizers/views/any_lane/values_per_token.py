@@ -6,7 +6,7 @@ no strategy: one column per committed token, a trace and a row of bars for each 
 traces share a panel, each relative to its own scale.
 """
 
-from decoders.trace.events import GAUGE
+from decoders.trace.events import GAUGE, Score
 from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
@@ -58,7 +58,7 @@ class ValuesPerToken:
         """The ops of one step: a column for each token that was committed."""
         scores: dict[int, list] = {}
         for event in step.events:
-            if type(event).__name__ == "Score" and event.level == GAUGE and event.parts.get("high", 0) > 0:
+            if isinstance(event, Score) and event.level == GAUGE and event.parts.get("high", 0) > 0:
                 scores.setdefault(event.node, []).append(event)
         _, _, commits = self.nodes.read(step)
         ops, captions = [], []

@@ -4,6 +4,7 @@ A fold over Propose, Score ("word_error_rate", whose parts are the rates against
 Knows no strategy.
 """
 
+from decoders.trace.events import Score
 from visualizers.scene.marks import Header, Nodes, Op, probability, view
 
 NAME = "word_error_rate"
@@ -45,7 +46,7 @@ class CandidateMatrix:
     def feed(self, step) -> list[Op]:
         """All of it, in the step that scores the candidates."""
         _, _, commits = self.nodes.read(step)
-        scores = [e for e in step.events if type(e).__name__ == "Score" and e.name == NAME]
+        scores = [e for e in step.events if isinstance(e, Score) and e.name == NAME]
         if commits and self.single:
             words = {
                 "text": "One candidate: nothing to choose between. Raise num_candidates.",

@@ -4,6 +4,7 @@ final.
 A fold over Cell: one mark per position, in the order of the text. Knows no strategy.
 """
 
+from decoders.trace.events import Cell
 from visualizers.scene.marks import Header, Op, many, view, visible
 from visualizers.views.diffusion.cell_states import FILLED, fields
 
@@ -57,8 +58,7 @@ class Canvas:
         """The ops of one step."""
         cells: dict[int, object] = {}
         for event in step.events:
-            name = type(event).__name__
-            if name == "Cell" and event.level is None:
+            if isinstance(event, Cell) and event.level is None:
                 cells[event.position] = event
         if not cells:
             return []

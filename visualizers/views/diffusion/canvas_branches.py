@@ -5,6 +5,7 @@ A fold over Propose, Verdict, Score ("mean confidence"), Forward and Cell (with 
 iteration is a table: a row per canvas, with its score as a bar and the masks as a strip. Knows no strategy.
 """
 
+from decoders.trace.events import Cell, Forward, Score
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.diffusion.cell_states import FILLED, hover, look
 
@@ -63,14 +64,14 @@ class CanvasBranches:
         scores: dict[str, object] = {}
         canvases = 1
         for event in step.events:
-            match type(event).__name__:
-                case "Cell" if event.state == "mask":
+            match event:
+                case Cell() if event.state == "mask":
                     self.masks.add(event.position)
-                case "Cell" if event.state != "trimmed":
+                case Cell() if event.state != "trimmed":
                     cells.setdefault(event.level, {})[event.position] = event
-                case "Score" if event.name == SCORE:
+                case Score() if event.name == SCORE:
                     scores[event.level] = event
-                case "Forward":
+                case Forward():
                     self.forwards, canvases = self.forwards + 1, event.rows
                     self.tokens, self.canvases = self.tokens + event.tokens, self.canvases + event.rows
         _, verdicts, _ = self.nodes.read(step)
@@ -142,7 +143,9 @@ class CanvasBranches:
             return ops
         verdict = verdicts.get(score.node)
         hovers = (
-            (verdict.reason or "").split("; ") if verdict and level != ANCHOR else [f"anchor: C {number}"]
+            (self.nodes.reason(verdict) or "").split("; ")
+            if verdict and level != ANCHOR
+            else [f"anchor: C {number}"]
         )
         ops += self._bar(f"{at}", y, score.total, won, hovers)
         if level != ANCHOR:

@@ -5,6 +5,7 @@ filled). A forward is a small tree: the current canvas is at the left, and right
 may follow it. Knows no strategy.
 """
 
+from decoders.trace.events import Cell, Forward
 from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
 from visualizers.views.diffusion.cell_states import FILLED
 
@@ -68,14 +69,14 @@ class CanvasDrafts:
         added: dict[str, list] = {}  # level -> its cells
         own, verified, canvases = [], [], 1
         for event in step.events:
-            match type(event).__name__:
-                case "Cell" if event.level is not None:
+            match event:
+                case Cell() if event.level is not None:
                     added.setdefault(event.level, []).append(event)
-                case "Cell" if event.state == "mask":
+                case Cell() if event.state == "mask":
                     self.masks.add(event.position)
-                case "Cell" if event.state in FILLED:
+                case Cell() if event.state in FILLED:
                     (verified if event.state == "verified" else own).append(event)
-                case "Forward":
+                case Forward():
                     self.forwards, canvases = self.forwards + 1, event.rows
                     self.tokens += event.tokens
         born, verdicts, _ = self.nodes.read(step)
@@ -143,7 +144,7 @@ class CanvasDrafts:
             "merged": "the same canvas was reached in another order",
             "never reached": "after a rejected draft, so not looked at",
         }.get(verdict.status, "")
-        first = verdict.reason or f"{self._words(cells)}: {verdict.status}"
+        first = self.nodes.reason(verdict) or f"{self._words(cells)}: {verdict.status}"
         hover = [first, ", ".join(numbers) or explanation]
         state = STATES[verdict.status]
         return self._box(f"{event.node}", x, y, self._short(cells), state, fill, glyph, hover)

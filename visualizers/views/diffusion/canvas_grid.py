@@ -5,6 +5,7 @@ iterations, downwards. Where a lane measured conflicts, column 0 has what each f
 tokens that go together least are joined. Knows no strategy.
 """
 
+from decoders.trace.events import Cell, Depend, Score
 from visualizers.scene.marks import Header, Op, many, view, visible
 from visualizers.views.diffusion.cell_states import FILLED, bits, fields
 
@@ -66,14 +67,14 @@ class CanvasGrid:
         rows: dict[int, list] = {}
         links, costs, pairs = [], [], []
         for event in step.events:
-            match type(event).__name__:
-                case "Cell" if event.level is None and event.state != "mask":
+            match event:
+                case Cell() if event.level is None and event.state != "mask":
                     rows.setdefault(event.iteration, []).append(event)
-                case "Depend" if event.kind == "causal":
+                case Depend() if event.kind == "causal":
                     links.append(event)
-                case "Depend" if event.kind == "conflict":
+                case Depend() if event.kind == "conflict":
                     pairs.append(event)
-                case "Score" if event.name == COST:
+                case Score() if event.name == COST:
                     costs.append(event)
         ops = [op for iteration in sorted(rows) for op in self._row(iteration, rows[iteration])]
         ops += [op for event in links for op in self._link(event)]

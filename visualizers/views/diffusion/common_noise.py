@@ -7,6 +7,7 @@ strategy.
 
 import math
 
+from decoders.trace.events import Distribution
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 
@@ -55,9 +56,7 @@ class CommonNoise:
         if not drafted:
             return []
         rivals = {event.parent: event for event in born if event.source == "mixture"}
-        offers = {
-            (event.node, event.view): event for event in step.events if type(event).__name__ == "Distribution"
-        }
+        offers = {(event.node, event.view): event for event in step.events if isinstance(event, Distribution)}
         self.rounds += 1
         ops = []
         for event in drafted:
@@ -98,8 +97,8 @@ class CommonNoise:
 
     def _token(self, column: int, event, state: str, verdict) -> Op:
         says = [f"{self.nodes.word(event.token)}: {state}"]
-        if verdict is not None and verdict.reason:
-            says = [f"{self.nodes.word(event.token)}: {verdict.status}", verdict.reason]
+        if reason := self.nodes.reason(verdict):
+            says = [f"{self.nodes.word(event.token)}: {verdict.status}", reason]
         glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
         place = {"x": column, "y": self.y + TOKEN / 2, "w": 0.96, "h": TOKEN, "panel": "rounds"}
         words = {"text": self.nodes.word(event.token), "hover": says, "node": event.node}

@@ -6,6 +6,7 @@ shows its own forward; below it the rows of its block and the newest blocks. Kno
 EB-Sampler (Ben-Hamu et al. 2025) and Set Block Decoding (Gat et al. 2025).
 """
 
+from decoders.trace.events import Cell
 from visualizers.scene.marks import Header, Op, many, view
 from visualizers.views.diffusion.cell_states import FILLED, hover
 from visualizers.views.diffusion.entropy_bars import (
@@ -82,7 +83,7 @@ class EntropyBound:
         """Hides the previous forward and draws this one."""
         masks, read, new = [], [], []
         for event in step.events:
-            if type(event).__name__ != "Cell":
+            if not isinstance(event, Cell):
                 continue
             if event.level == "input":
                 read.append(event)

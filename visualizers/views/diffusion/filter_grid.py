@@ -5,6 +5,7 @@ A fold over Cell, whose level "filter" has the filter's probability as its confi
 an iteration is a row of cells and a row of bars below it. Knows no strategy.
 """
 
+from decoders.trace.events import Cell
 from visualizers.scene.marks import Header, Op, many, probability, view, visible
 from visualizers.views.diffusion.cell_states import FILLED, fields
 
@@ -60,7 +61,7 @@ class FilterGrid:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: an iteration, and the ghosts once nothing is open."""
-        cells = [event for event in step.events if type(event).__name__ == "Cell"]
+        cells = [event for event in step.events if isinstance(event, Cell)]
         self.open |= {self._column(e) for e in cells if e.state == "mask"}
         rows: dict[int, list] = {}
         for event in cells:

@@ -4,6 +4,7 @@ A fold over Cell, Score ("jump_probability") and Commit; rows are steps, columns
 candidates (a cell's level) stand below each other. Knows no strategy.
 """
 
+from decoders.trace.events import Cell, Commit, Propose, Score
 from visualizers.scene.marks import Header, Nodes, Op, many, numbered, probability, view, visible
 
 JUMP = "jump_probability"
@@ -59,17 +60,17 @@ class FlowGrid:
         rows: dict[tuple[int, int], list] = {}
         trimmed, committed = [], []
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.nodes.add(event)
                     self.slots[event.node] = event.slot
-                case "Score" if event.name == JUMP:
+                case Score() if event.name == JUMP:
                     self.time = event.parts["t"], event.total
-                case "Cell" if event.state == "trimmed":
+                case Cell() if event.state == "trimmed":
                     trimmed.append(event)
-                case "Cell":
+                case Cell():
                     rows.setdefault((candidate(event), event.iteration), []).append(event)
-                case "Commit":
+                case Commit():
                     committed += event.nodes
         ops = [op for (number, y), cells in sorted(rows.items()) for op in self._row(number, y, cells)]
         jumped = sum(cell.state == "changed" for cells in rows.values() for cell in cells)

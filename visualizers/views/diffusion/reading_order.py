@@ -6,6 +6,7 @@ own forward; the numbers in the heading count from the start. Knows no strategy.
 2025).
 """
 
+from decoders.trace.events import Cell, Commit, Forward
 from visualizers.scene.marks import Header, Op, many, probability, view
 from visualizers.views.diffusion.cell_states import FILLED
 from visualizers.views.diffusion.entropy_bars import bar, ceiling, line, panels, ticks, word
@@ -65,14 +66,14 @@ class ReadingOrder:
         """Hides the previous forward and draws this one."""
         masks, read = [], []
         for event in step.events:
-            match type(event).__name__:
-                case "Cell" if event.level == "input":
+            match event:
+                case Cell() if event.level == "input":
                     read.append(event)
-                case "Cell" if event.level is None and event.entropy is not None:
+                case Cell() if event.level is None and event.entropy is not None:
                     masks.append(event)
-                case "Forward" if event.kind != "prefill":
+                case Forward() if event.kind != "prefill":
                     self.forwards, self.tokens = self.forwards + 1, self.tokens + event.tokens
-                case "Commit":
+                case Commit():
                     self.written += len(event.nodes)
         if not masks or not read:
             return []

@@ -8,6 +8,7 @@ belief, and the entropy of the newest is still unread. Knows no strategy.
 
 import math
 
+from decoders.trace.events import Score
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 
 CELL, STEPS = 0.9, 4  # height of a cell in rows; the scale shows at least this many bits
@@ -79,7 +80,7 @@ class Belief:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a letter that begins, a token with the belief after it, a letter that ends."""
-        beliefs = [e for e in step.events if type(e).__name__ == "Score" and e.name == "belief"]
+        beliefs = [e for e in step.events if isinstance(e, Score) and e.name == "belief"]
         _, _, commits = self.nodes.read(step)
         ops: list[Op] = []
         for event in beliefs:
@@ -90,7 +91,7 @@ class Belief:
                 self.column += 1
                 ops.append(self._word(node, []))
         for event in step.events:
-            if type(event).__name__ == "Score" and event.name == "letter":
+            if isinstance(event, Score) and event.name == "letter":
                 ops += self._end(event)
         if not ops:
             return []

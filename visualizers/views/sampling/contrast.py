@@ -7,6 +7,7 @@ column per committed token, drawn from what was recorded at the token's parent. 
 
 import math
 
+from decoders.trace.events import Commit, Distribution, Propose, Score
 from visualizers.scene.marks import Header, Op, fit, probability, view, visible
 from visualizers.views.any_lane.entropy import mark, share_height
 
@@ -56,20 +57,20 @@ class Contrast:
         ops: list[Op] = []
         committed: list[int] = []
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.tokens[event.node] = (event.parent, event.token)
                     if event.given:
                         self.given.add(event.node)
-                case "Distribution" if event.view == "unwanted" or (
+                case Distribution() if event.view == "unwanted" or (
                     event.view in VIEWS and event.level is None
                 ):
                     here = self.offers.setdefault(event.node, {})
                     here[event.view] = (event.top[:TOP], event.entropy / math.log(2), event.level)
-                case "Score" if event.name == SCORE:
+                case Score() if event.name == SCORE:
                     others = [value for name, value in event.parts.items() if name != "wanted"]
                     self.gains[event.node] = (event.parts["wanted"] - others[0]) / math.log(2)
-                case "Commit":
+                case Commit():
                     committed += event.nodes
         for node in committed:
             ops += self._column(node)

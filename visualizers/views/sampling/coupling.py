@@ -5,6 +5,7 @@ believes, and which sign is meant). Each token of the text is a table with one r
 before, its cells, and the belief after. Knows no strategy.
 """
 
+from decoders.trace.events import Score
 from visualizers.scene.marks import Header, Nodes, Op, probability, scroll_row, view
 
 HEADER, GAP, CELL = 0.9, 0.4, 0.9  # heights in rows
@@ -56,7 +57,7 @@ class Coupling:
         columns, after, drawn = {}, None, None
         _, _, commits = self.nodes.read(step)
         for event in step.events:
-            if type(event).__name__ != "Score":
+            if not isinstance(event, Score):
                 continue
             if event.name == "coupling":
                 columns[event.node] = event

@@ -6,6 +6,7 @@ of checks). Only the draws of the first text are shown. Knows no strategy.
 
 import math
 
+from decoders.trace.events import Distribution, Score
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 
@@ -67,10 +68,10 @@ class Draws:
     def feed(self, step) -> list[Op]:
         """A column: what was drawn at the next position of the first text."""
         drawn, verdicts, _ = self.nodes.read(step)
-        scores = [e for e in step.events if type(e).__name__ == "Score" and e.name in WEIGHTS]
+        scores = [e for e in step.events if isinstance(e, Score) and e.name in WEIGHTS]
         self.texts = max([self.texts, *(int(e.parts["text"]) for e in scores)])
         (score,) = [e for e in scores if e.parts["text"] == 1.0][:1] or (None,)
-        offers = [e for e in step.events if type(e).__name__ == "Distribution" and e.view == "target"]
+        offers = [e for e in step.events if isinstance(e, Distribution) and e.view == "target"]
         self.size = max([self.size, *(e.among or 0 for e in offers)])
         own = [e.node for e in drawn if e.slot == 0]
         if score is not None and score.node not in own:

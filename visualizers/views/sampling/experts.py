@@ -8,6 +8,7 @@ those that read the token before it, and so computed its logits. Knows no strate
 import math
 from collections import Counter
 
+from decoders.trace.events import Score
 from visualizers.scene.marks import Header, Nodes, Op, numbered, view
 from visualizers.views.any_lane.entropy import mark
 
@@ -61,9 +62,9 @@ class Experts:
     def feed(self, step) -> list[Op]:
         """A column for each token that was committed."""
         for event in step.events:
-            if type(event).__name__ == "Score" and event.name in (STRONG, WEAK):
+            if isinstance(event, Score) and event.name in (STRONG, WEAK):
                 self.seen.setdefault(event.node, []).append(event)
-            elif type(event).__name__ == "Score" and event.name == APART:
+            elif isinstance(event, Score) and event.name == APART:
                 self.apart[event.node] = event.total / math.log(2)
         _, _, committed = self.nodes.read(step)
         ops: list[Op] = []

@@ -6,6 +6,7 @@ ban) and Commit. Knows no strategy and no label.
 
 import math
 
+from decoders.trace.events import Distribution, Score
 from visualizers.scene.marks import Header, Nodes, Op, probability, view
 
 NAME = "P(label)"
@@ -78,11 +79,11 @@ class Gutter:
     def feed(self, step) -> list[Op]:
         """The ops of one token: a new line with its numbers, or more text of the newest one."""
         for event in step.events:
-            if type(event).__name__ == "Distribution" and event.view in ("target", "processed"):
+            if isinstance(event, Distribution) and event.view in ("target", "processed"):
                 row = {token: math.exp(logprob) for token, logprob in event.top}
                 (self.before if event.view == "target" else self.after)[event.node] = row
         _, _, commits = self.nodes.read(step)
-        scores = {e.node: e.total for e in step.events if type(e).__name__ == "Score" and e.name == NAME}
+        scores = {e.node: e.total for e in step.events if isinstance(e, Score) and e.name == NAME}
         ops: list[Op] = []
         for node in commits:
             ops += self._token(node, scores.get(node))

@@ -7,6 +7,7 @@ place, in order of first occurrence, twelve to a row.
 
 import networkx as nx
 
+from decoders.trace.events import Distribution, Score
 from visualizers.graphs.walk import go, loop_of
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
@@ -64,9 +65,9 @@ class TokenGraph:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: the edge to each committed token, and what else could have come."""
-        scores = {e.node: e for e in step.events if type(e).__name__ == "Score" and e.rank is not None}
+        scores = {e.node: e for e in step.events if isinstance(e, Score) and e.rank is not None}
         for event in step.events:
-            if type(event).__name__ == "Distribution" and event.view == "target" and event.top:
+            if isinstance(event, Distribution) and event.view == "target" and event.top:
                 self.tops[event.node] = int(event.top[0][0])
         born, _, commits = self.nodes.read(step)
         if not commits:

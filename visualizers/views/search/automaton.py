@@ -6,6 +6,7 @@ with its cost; where edges meet, prefixes were merged. Places are fixed when an 
 no strategy.
 """
 
+from decoders.trace.events import Commit, Propose, Score, Verdict
 from visualizers.scene.marks import Header, Nodes, Op, many, numbered, view
 from visualizers.scene.spread import spread
 
@@ -80,18 +81,18 @@ class Automaton:
         """The ops of one step: edges that were tried first, what is blocked, and the paths."""
         blocked, fresh, forced = set(), [], set()
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.nodes.add(event)
-                case "Score" if event.name == "path_cost":
+                case Score() if event.name == "path_cost":
                     fresh += self._tried(event)
-                case "Score" if event.name == "path" and event.rank is not None:
+                case Score() if event.name == "path" and event.rank is not None:
                     self.paths[event.node] = (event.rank, event.total)
-                case "Score" if event.name == "blocked":
+                case Score() if event.name == "blocked":
                     blocked.add(self.edge.get(event.node))
-                case "Verdict" if event.status == "forced":
+                case Verdict() if event.status == "forced":
                     forced.add(self.edge.get(event.node))
-                case "Commit":
+                case Commit():
                     self.output += event.nodes
         ops = self._draw(fresh)
         ops += self._restate(blocked, forced)

@@ -5,6 +5,7 @@ bank) and "met" (how much a text has met). Each bank is a band of rows: its slot
 Knows no strategy.
 """
 
+from decoders.trace.events import Score
 from visualizers.scene.marks import Header, Op, many, numbered, view
 from visualizers.scene.tree_rows import Slots
 from visualizers.views.search.beam_tree import BeamTree
@@ -61,7 +62,7 @@ class Banks(BeamTree):
 
     def feed(self, step) -> list[Op]:
         """The ops of the beam tree, and the slots of each bank, what lights up, and what broke."""
-        scores = [e for e in step.events if type(e).__name__ == "Score"]
+        scores = [e for e in step.events if isinstance(e, Score)]
         shares = [e for e in scores if e.name == "bank_slots"]
         ops = self._open(len(shares)) if shares and not self.banks else []
         met = [e for e in scores if e.name == "met"]

@@ -8,6 +8,7 @@ later. Knows no strategy.
 import math
 from itertools import takewhile
 
+from decoders.trace.events import Commit, Propose, Score, Verdict
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.scene.tree_rows import Slots
 
@@ -137,16 +138,16 @@ class BeamTree:
     def _sort(self, step) -> tuple:
         born, scores, verdicts, commits = [], {}, {}, []
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.nodes.add(event)
                     born.append(event)
-                case "Score":
+                case Score():
                     scores.setdefault(event.node, []).append(event)
-                case "Verdict":
-                    verdicts[event.node] = (event.status, event.reason)
+                case Verdict():
+                    verdicts[event.node] = (event.status, self.nodes.reason(event))
                     self.judged[event.node] = event.status
-                case "Commit":
+                case Commit():
                     commits += event.nodes
         return born, scores, verdicts, commits
 

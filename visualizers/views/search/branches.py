@@ -7,6 +7,7 @@ mean of the log-probabilities. Knows no strategy.
 
 import math
 
+from decoders.trace.events import Score
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 HEADING, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
@@ -74,7 +75,7 @@ class Branches:
             if event.source == "lookahead":
                 home, words = ahead.get(event.parent, (event.parent, ""))
                 ahead[event.node] = (home, words + self.nodes.text(event.node))
-        scores = {e.node: e for e in step.events if type(e).__name__ == "Score" and e.rank is not None}
+        scores = {e.node: e for e in step.events if isinstance(e, Score) and e.rank is not None}
         candidates = [event.node for event in born if event.node in scores]
         valued = any("value" in scores[node].parts for node in candidates)
         if not candidates or not (ahead or valued):

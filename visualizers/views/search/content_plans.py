@@ -5,6 +5,7 @@ so far, its level names its units; "adherence" and "reranker" of a summary, the 
 and Commit. Knows no strategy.
 """
 
+from decoders.trace.events import Propose, Score
 from visualizers.scene.marks import Header, Nodes, Op, many, numbered, view
 from visualizers.views.any_lane.entropy import mark
 
@@ -75,7 +76,7 @@ class ContentPlans:
         ops: list[Op] = []
         plans = []
         for event in step.events:
-            if type(event).__name__ != "Score":
+            if not isinstance(event, Score):
                 continue
             match event.name:
                 case "unit":
@@ -129,7 +130,7 @@ class ContentPlans:
 
     def _over(self, step) -> list[Op]:
         """The search over plans is over once words are written: what is not whole is dropped."""
-        writes = any(type(event).__name__ == "Propose" for event in step.events)
+        writes = any(isinstance(event, Propose) for event in step.events)
         return self._continuing(self.last) if writes and not self.summarised else []
 
     def _continuing(self, kept: set[str]) -> list[Op]:
@@ -204,7 +205,7 @@ class ContentPlans:
 
     def _caption(self, step) -> tuple[str, str] | None:
         """What happened: a few bold words, and the rest."""
-        scores = [e for e in step.events if type(e).__name__ == "Score"]
+        scores = [e for e in step.events if isinstance(e, Score)]
         if ranked := [e for e in scores if e.name == "reranker"]:
             best = min(ranked, key=lambda e: e.rank)
             return f"plan {best.level} is output", f": its summary has {minus(best.total)} per token."

@@ -8,6 +8,7 @@ Knows no strategy.
 import math
 
 from decoders.document import document_of, sentences_of
+from decoders.trace.events import Score
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 
 FLAG, FIRST = 1.0, 2.1  # columns of the flags, and of the first passage's curve
@@ -77,7 +78,7 @@ class Document:
         ops: list[Op] = []
         ends = []
         for event in step.events:
-            if type(event).__name__ != "Score" or "sentence" not in event.parts:
+            if not isinstance(event, Score) or "sentence" not in event.parts:
                 continue
             if event.name == "sentence prefix":
                 ops += self._flag(event)

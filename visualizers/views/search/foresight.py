@@ -5,6 +5,7 @@ scored; its level is its cluster). Each step of the strategy is a table: one row
 words, the words ahead of it, its cluster, and its numbers. Knows no strategy.
 """
 
+from decoders.trace.events import Note, Propose, Score
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 HEADER, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
@@ -51,16 +52,16 @@ class Foresight:
         """One table: a heading, and a row for each candidate in the order in which they were sampled."""
         born, scores, note, ahead = {}, {}, "", {}
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.nodes.add(event)
                     born[event.node] = event
                     if event.source == "lookahead":
                         home = ahead.get(event.parent, (event.parent, ""))
                         ahead[event.node] = (home[0], home[1] + self.nodes.text(event.node))
-                case "Score" if event.name in ("step", "foresight"):
+                case Score() if event.name in ("step", "foresight"):
                     scores[event.node] = event
-                case "Note":
+                case Note():
                     note = event.text
         if not scores:
             return []

@@ -9,6 +9,7 @@ import math
 import networkx as nx
 
 from decoders.constraints.labels import SEPARATOR, labels_of
+from decoders.trace.events import Distribution
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 
 ROOT = ""
@@ -110,9 +111,7 @@ class LabelTrie:
 
     def feed(self, step) -> list[Op]:
         """Where the text stands after a step."""
-        offers = {
-            e.node: e for e in step.events if type(e).__name__ == "Distribution" and e.view == "processed"
-        }
+        offers = {e.node: e for e in step.events if isinstance(e, Distribution) and e.view == "processed"}
         _, _, commits = self.nodes.read(step)
         ops: list[Op] = []
         for node in commits:

@@ -4,6 +4,7 @@ A fold over Propose, Score ("priority"), Verdict and Commit; a state leaves the 
 proposed below it, or when it gets a verdict. x is the step, y the place in the queue. Knows no strategy.
 """
 
+from decoders.trace.events import Commit, Propose, Score, Verdict
 from visualizers.scene.marks import Header, Nodes, Op, view
 
 ROWS = 5  # places of the queue that are shown
@@ -60,16 +61,16 @@ class Queue:
         """A column: the head of the queue after this step; marks which of the previous column were taken."""
         number, left = step.index + 1, set()
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.nodes.add(event)
                     left.add(event.parent)
-                case "Score" if event.name == "priority":
+                case Score() if event.name == "priority":
                     self.priority[event.node] = event.total
                     self.since[event.node] = number
-                case "Verdict" if event.status != "finished":
+                case Verdict() if event.status != "finished":
                     self.priority.pop(event.node, None)
-                case "Commit":
+                case Commit():
                     left.update(event.nodes)
         for node in left:
             self.priority.pop(node, None)

@@ -4,6 +4,7 @@ A fold over Propose, Verdict and Score ("allowed future": the bound c~ of a pref
 its last token under the mask alone and with what was learned). Knows no strategy.
 """
 
+from decoders.trace.events import Score
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 NAME = "allowed future"
@@ -66,7 +67,7 @@ class SampleTrie:
         for node, verdict in verdicts.items():
             ops += self._judged(node, verdict)
         for event in step.events:
-            if type(event).__name__ == "Score" and event.name == NAME:
+            if isinstance(event, Score) and event.name == NAME:
                 ops += self._learned(event)
         if commits:
             ops += [{"id": f"n{n}", "set": {"state": "chosen"}} for n in commits if n in self.states]

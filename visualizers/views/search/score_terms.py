@@ -7,6 +7,7 @@ candidate has two bars: a dark one from 0 down to its first part, and beside it 
 sum. Where likelihood counts with a weight, the dark one is as long as it counts. Knows no strategy.
 """
 
+from decoders.trace.events import Commit, Propose, Score, Verdict
 from visualizers.scene.axis_scale import Scale
 from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
@@ -72,16 +73,16 @@ class ScoreTerms:
         """The ops of one step: a column for its candidates, and what became of these and of earlier ones."""
         scored, fates, final = {}, {}, []
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.nodes.add(event)
                     if event.parent in self.dots:
                         fates[event.parent] = "opened"
-                case "Score" if self._first(event) is not None:
+                case Score() if self._first(event) is not None:
                     scored[event.node] = event  # the last score has the rank
-                case "Verdict":
+                case Verdict():
                     fates[event.node] = event.status
-                case "Commit":
+                case Commit():
                     final += event.nodes
         fresh = [e for e in scored.values() if e.node not in self.places]
         fresh.sort(key=lambda e: (e.rank is None and fates.get(e.node) != "finished", -e.total))

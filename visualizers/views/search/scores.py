@@ -5,6 +5,7 @@ scores, y the score; in its column a candidate stands where its score's part `as
 in which they came. Knows no strategy.
 """
 
+from decoders.trace.events import Commit, Propose, Score, Verdict
 from visualizers.scene.axis_scale import Scale
 from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
@@ -61,14 +62,14 @@ class Scores:
         """The ops of one step: the dots of its candidates, and what became of them and of earlier ones."""
         scored, fates, text = [], {}, []
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.nodes.add(event)
-                case "Score" if event.name == NAME and event.node not in self.placed:
+                case Score() if event.name == NAME and event.node not in self.placed:
                     scored.append(event)
-                case "Verdict" if event.status in LOST:
+                case Verdict() if event.status in LOST:
                     fates[event.node] = {"role": "soft", "glyph": "diamond"}
-                case "Commit":
+                case Commit():
                     text += event.nodes
                     fates |= {node: {"role": "chosen"} for node in event.nodes}
         ops = self._candidates(scored) if scored else []

@@ -9,6 +9,7 @@ Knows no strategy.
 
 import math
 
+from decoders.trace.events import Commit, Propose, Score, Verdict
 from visualizers.scene.marks import Header, Nodes, Op, probability, view
 
 ROWS = 5
@@ -122,8 +123,8 @@ class SearchGraph:
         """Reads the events; returns the nodes that this step is about, opened ones first."""
         opened, born = [], []
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.nodes.add(event)
                     self.logprob[event.node] = event.logprob
                     self.below[event.parent] = self.below.get(event.parent, 0) + 1
@@ -132,18 +133,18 @@ class SearchGraph:
                         self.opened[event.parent] = len(self.opened) + 1
                         self.waiting.pop(event.parent, None)
                         opened.append(event.parent)
-                case "Score":
+                case Score():
                     self.total[event.node] = event.total
                     if event.name == "priority":
                         self.waiting[event.node] = event.total
-                case "Verdict":
-                    self.status[event.node], self.reason[event.node] = event.status, event.reason
+                case Verdict():
+                    self.status[event.node], self.reason[event.node] = event.status, self.nodes.reason(event)
                     if event.status == "merged" and event.into is not None:
                         self.into[event.node] = event.into
                         self.ways[event.into] = self.ways.get(event.into, 1) + 1
                     if event.status != "finished":
                         self.waiting.pop(event.node, None)
-                case "Commit":
+                case Commit():
                     self.committed += event.nodes
         return opened + born
 

@@ -4,6 +4,7 @@ A fold over Propose, Score, Verdict and Commit. x is the token position, a segme
 row that ends where it was scored; the alternatives that were tried lie in other rows. Knows no strategy.
 """
 
+from decoders.trace.events import Commit, Propose, Score, Verdict
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 # name of a score -> its letter, the part that it is compared with
@@ -54,15 +55,15 @@ class Segments:
         """The ops of one step: tokens that were written, scores, and what became of pieces."""
         ops: list[Op] = []
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.nodes.add(event)
                     ops += self._token(event.node, event.parent)
-                case "Score" if event.name in SCORES and event.node in self.piece:
+                case Score() if event.name in SCORES and event.node in self.piece:
                     ops += self._value(event)
-                case "Verdict" if event.node in self.piece:
+                case Verdict() if event.node in self.piece:
                     ops += self._judge(event)
-                case "Commit":
+                case Commit():
                     ops += self._commit(event.nodes)
         return [*ops, {"say": self._caption(step)}] if ops else []
 
@@ -156,7 +157,7 @@ class Segments:
         return [{"id": f"n{node}", "set": {"state": state, "fill": fill}} for node in nodes]
 
     def _caption(self, step) -> str:
-        scored = [e for e in step.events if type(e).__name__ == "Score" and e.name in SCORES]
+        scored = [e for e in step.events if isinstance(e, Score) and e.name in SCORES]
         if not scored:
             return f"Step {step.index + 1}: {many(len(self.piece), 'token')} written in all."
         last = scored[-1]

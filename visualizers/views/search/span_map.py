@@ -7,6 +7,7 @@ differently share their first cells; each other continuation has a row of its ow
 
 import math
 
+from decoders.trace.events import Commit, Propose, Score, Verdict
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 
 FAINT = -30.0  # log p of a span with the lightest grey
@@ -51,17 +52,17 @@ class SpanMap:
         ops: list[Op] = []
         born, scores, greedy, commits, ended = [], {}, [], [], set()
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.nodes.add(event)
                     born.append(event)
-                case "Score" if event.name == "span":
+                case Score() if event.name == "span":
                     scores[event.node] = event
-                case "Score" if event.name == "greedy":
+                case Score() if event.name == "greedy":
                     greedy.append(event.node)
-                case "Verdict" if event.status == "finished":
+                case Verdict() if event.status == "finished":
                     ended.add(event.node)
-                case "Commit":
+                case Commit():
                     commits += event.nodes
         for event in born:
             if event.node not in ended:  # the end of the answer has no cell

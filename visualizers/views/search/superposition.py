@@ -7,6 +7,7 @@ states are to the drafts' own). Knows no strategy, and never looks ahead.
 
 import math
 
+from decoders.trace.events import Distribution, Score
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
@@ -68,17 +69,17 @@ class Superposition:
         self.shared, ended, ranked, ops = [], [], [], []
         _, verdicts, committed = self.nodes.read(step)
         for event in step.events:
-            match type(event).__name__:
-                case "Distribution" if event.view == SHARED:
+            match event:
+                case Distribution() if event.view == SHARED:
                     self.shared = event.top[:TOP]
                     ops += self._shared(self.nodes.position[event.node] + 1)
-                case "Score" if event.name == SHARE:
+                case Score() if event.name == SHARE:
                     ops += self._weigh(event.node, event.total)
-                case "Score" if event.name == LINEAR:
+                case Score() if event.name == LINEAR:
                     ops += self._linear(self.nodes.position[event.node] + 1, event)
-                case "Score" if event.name == SUM and event.rank is not None:
+                case Score() if event.name == SUM and event.rank is not None:
                     ranked.append((event.rank, event.node, event.total))
-                case "Score" if event.name == FINISHED and event.node not in self.row:
+                case Score() if event.name == FINISHED and event.node not in self.row:
                     ended.append((event.node, event.total))
         for _, node, total in sorted(ranked):
             ops += self._draft(node, total)

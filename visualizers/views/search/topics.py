@@ -9,6 +9,7 @@ proposed where a sentence begins is a topic. Knows no strategy.
 import math
 from itertools import takewhile
 
+from decoders.trace.events import Commit, Distribution, Propose, Score, Verdict
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
@@ -63,22 +64,22 @@ class Topics:
         """The ops of one step: rows of new topics, and the best text as far as it has changed."""
         best, commits, ops = None, [], []
         for event in step.events:
-            match type(event).__name__:
-                case "Distribution" if event.level == LEVEL:
+            match event:
+                case Distribution() if event.level == LEVEL:
                     self.offers[event.node] = dict(event.top)
                     best = event.node
                     ops += self._rows(sorted((topic for topic, _ in event.top[:MAX_NAMED]), reverse=True))
-                case "Propose":
+                case Propose():
                     self.nodes.add(event)
                     if event.parent in self.offers:
                         self.topics.add(event.token)
                         best = event.node
                         ops += self._rows([event.token])
-                case "Verdict" if event.status == "forced":
-                    self.forced[event.node] = event.reason or "forced"
-                case "Score" if event.rank == 1:
+                case Verdict() if event.status == "forced":
+                    self.forced[event.node] = self.nodes.reason(event) or "forced"
+                case Score() if event.rank == 1:
                     best = event.node
-                case "Commit":
+                case Commit():
                     commits += event.nodes
         final = [node for node in commits if node in self.born]
         self.final.update(commits)

@@ -5,6 +5,7 @@ their mean and its prior; "text_value": what a finished text is worth), Verdict 
 search graph, with other words. Knows no strategy.
 """
 
+from decoders.trace.events import Score
 from visualizers.scene.marks import Header, Op, many, probability, view
 from visualizers.views.search.search_graph import LISTED, ROWS, SearchGraph
 
@@ -43,7 +44,7 @@ class VisitTree(SearchGraph):
         is, not the completions.
         """
         for event in step.events:
-            if type(event).__name__ != "Score":
+            if not isinstance(event, Score):
                 continue
             if event.name == "visits":
                 if "mean" in event.parts:

@@ -6,6 +6,7 @@ Commit and Note. x is the order of writing, a zone is a row, from the top in the
 strategy.
 """
 
+from decoders.trace.events import Commit, Note, Propose, Score, Verdict
 from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
@@ -60,23 +61,23 @@ class WritingOrder:
         """The ops of one step: a column for each token that was written, and what became of tokens."""
         ops: list[Op] = []
         for event in step.events:
-            match type(event).__name__:
-                case "Propose":
+            match event:
+                case Propose():
                     self.nodes.add(event)
                     if event.source in PARTS:
                         ops += self._written(event.node, PARTS.index(event.source))
-                case "Score" if "limit" in event.parts and event.node in self.column:
+                case Score() if "limit" in event.parts and event.node in self.column:
                     ops += self._sure(event)
-                case "Verdict" if event.node in self.column:
+                case Verdict() if event.node in self.column:
                     ops += self._judged(event)
-                case "Commit":
+                case Commit():
                     mine = [node for node in event.nodes if node in self.column]
                     ops += [{"id": f"t{node}", "set": {"state": "chosen"}} for node in mine]
         if not ops:
             return []
         lead = f"{many(len(self.column), 'token')} written"
         rest = f"; {many(self.jumps, 'jump')} between parts, {many(self.forced, 'token')} forced."
-        captions = [e.text for e in step.events if type(e).__name__ == "Note"]
+        captions = [e.text for e in step.events if isinstance(e, Note)]
         return [
             *ops,
             {"id": "heading", "set": {"lead": lead, "heading": rest, "short": rest}},
@@ -125,6 +126,6 @@ class WritingOrder:
         if state == "forced":
             self.forced += 1
             changes["glyph"] = "⚑"
-        if verdict.reason:
-            changes["hover"] = [self.nodes.text(verdict.node), verdict.reason]
+        if reason := self.nodes.reason(verdict):
+            changes["hover"] = [self.nodes.text(verdict.node), reason]
         return [{"id": f"t{verdict.node}", "set": changes}]

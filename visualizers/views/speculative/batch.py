@@ -5,6 +5,7 @@ round, one row per text. At the left is its cached text, to scale, then its gues
 of them. Knows no strategy by name.
 """
 
+from decoders.trace.events import Cell, Forward, Score
 from visualizers.scene.marks import STATES, Header, Op, many, probability, scroll_row, view, visible, were
 from visualizers.scene.verdict_marks import GLYPHS, look
 
@@ -76,12 +77,12 @@ class Batch:
         """One round: its heading, a row for each text that took part, and the ragged edge."""
         texts: dict[str, list] = {}
         for event in step.events:
-            if type(event).__name__ == "Cell" and event.level is not None:
+            if isinstance(event, Cell) and event.level is not None:
                 texts.setdefault(event.level, []).append(event)
         if not texts:
             return []
         self.rounds += 1
-        scores = [event for event in step.events if type(event).__name__ == "Score"]
+        scores = [event for event in step.events if isinstance(event, Score)]
         padding = {event.level: event for event in scores if event.name == PADDING}
         longest = max(
             cells[0].position + (padding[name].total if name in padding else 0)
@@ -127,7 +128,7 @@ class Batch:
     def _total(self, step, texts) -> list[Op]:
         """The tokens of all texts so far, and the target forwards they took; what padding would add."""
         self.forwards += sum(
-            e.model == "target" and e.kind != "lens" for e in step.events if type(e).__name__ == "Forward"
+            e.model == "target" and e.kind != "lens" for e in step.events if isinstance(e, Forward)
         )
         ends = [cells[0].position + sum(kept(cell) for cell in cells) for cells in texts.values()]
         self.tokens += sum(kept(cell) for cells in texts.values() for cell in cells)

@@ -9,8 +9,9 @@ propose and verify; knows none by name.
 from typing import Any
 
 from decoders.trace.costs import Costs, DraftRound
+from decoders.trace.events import Verdict
 from visualizers.analysis.distribution_stages import tolerated
-from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, view, whence
+from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, source_lines, view
 from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
 from visualizers.views.any_lane.step_captions import drafting
 
@@ -80,7 +81,7 @@ class DraftRounds:
         born, verdicts, commits = self.nodes.read(step)
         made = self.costs.add(step) or UNDRAFTED
         self.tolerated |= tolerated(step, self.header.parameters)
-        tried = [e.node for e in step.events if type(e).__name__ == "Verdict"]  # in the order of the tests
+        tried = [e.node for e in step.events if isinstance(e, Verdict)]  # in the order of the tests
         if not born and not commits:
             return []
         if any(e.given for e in born):  # the lane's given beginning is not a round
@@ -260,8 +261,8 @@ class DraftRounds:
         first = f"{lines[0]}  {verdict.status}" + (f": {numbers}" if numbers else "")
         siblings = [n for n, e in by_node.items() if event and e.parent == event.parent and n != node]
         words = [f"{self.nodes.text(n)} {verdicts[n].status}" for n in siblings[:4] if n in verdicts]
-        second = verdict.reason or ("same place: " + ", ".join(words) if words else "")
-        return [first, *([second] if second else []), *whence(event.source if event else None)]
+        second = self.nodes.reason(verdict) or ("same place: " + ", ".join(words) if words else "")
+        return [first, *([second] if second else []), *source_lines(event.source if event else None)]
 
     def _text(self, commits, verdicts) -> list[Op]:
         forced = {n for n in commits if n in verdicts and verdicts[n].status == "forced"}

@@ -101,8 +101,8 @@ class Fragments:
         state = STATE.get(status, "chosen")
         text = self.nodes.text(node)
         hover = [f"{text}: {WORDS.get(status, 'the target wrote it itself at the end of the round before')}"]
-        if status and verdict.reason:
-            hover.append(verdict.reason)
+        if status and (reason := self.nodes.reason(verdict)):
+            hover.append(reason)
         x, y = self.column[node], row + 0.5
         shared = {"panel": "rounds", "node": node, "hover": hover, "id": f"n{row}.{node}"}
         if self._is_mark(node):

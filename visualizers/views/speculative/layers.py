@@ -8,6 +8,7 @@ forward, or several side by side; forwards that choose layers share one. Knows n
 from dataclasses import dataclass, field
 
 from decoders.engine.layers import Layers as LayerSet
+from decoders.trace.events import Forward, Propose, Score
 from visualizers.scene.marks import STATES, Header, Nodes, Op, three_digits, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.entropy import mark
@@ -79,7 +80,7 @@ class Layers:
     def feed(self, step) -> list[Op]:
         """A column for each token of the step, and for each choice of layers."""
         _, verdicts, commits = self.nodes.read(step)
-        if any(type(e).__name__ == "Propose" and e.given for e in step.events):
+        if any(isinstance(e, Propose) and e.given for e in step.events):
             return []
         self.written += len(commits)
         ops: list[Op] = []
@@ -245,15 +246,15 @@ def gathered(events, model: str) -> list[Column]:
     """
     columns: list[Column] = []
     for event in events:
-        match type(event).__name__:
-            case "Forward" if event.kind != "lens" and event.model == model:
+        match event:
+            case Forward() if event.kind != "lens" and event.model == model:
                 last = columns[-1] if columns else None
                 if last is None or last.kind != event.kind or last.born:
                     columns.append(Column(event.kind))
                 columns[-1].forwards.append(event)
-            case "Propose" if columns:
+            case Propose() if columns:
                 columns[-1].born.append(event)
-            case "Score" if columns and event.level in (ADOPTED, LEFT):
+            case Score() if columns and event.level in (ADOPTED, LEFT):
                 columns[-1].choices.append(event)
     return columns
 

@@ -8,6 +8,7 @@ after it. Knows no strategy.
 
 from collections import defaultdict
 
+from decoders.trace.events import Score
 from visualizers.graphs.notes import PLANNER, Block, Bus, text_of
 from visualizers.scene.marks import Header, Op, many, probability, scroll_row, three_digits, view, visible
 from visualizers.scene.verdict_marks import GLYPHS, look
@@ -66,7 +67,7 @@ class NoteBus:
 
     def feed(self, step) -> list[Op]:
         """One round: the notes on the bus, and what every stream read, wrote and sent."""
-        for score in (e for e in step.events if type(e).__name__ == "Score" and e.name == GATE):
+        for score in (e for e in step.events if isinstance(e, Score) and e.name == GATE):
             self.gates[score.level] = score.total
         blocks = self.bus.take(step)
         if not blocks:

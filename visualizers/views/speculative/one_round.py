@@ -8,7 +8,18 @@ no u: its fill is 0 or 1.
 import math
 from collections import Counter
 
-from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, three_digits, view, whence
+from decoders.trace.events import Score
+from visualizers.scene.marks import (
+    STATES,
+    Header,
+    Nodes,
+    Op,
+    compared,
+    many,
+    source_lines,
+    three_digits,
+    view,
+)
 
 BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in columns
 OWN = 1.5  # rows between the path and the target's own token
@@ -197,7 +208,7 @@ class OneRound:
     def _watched(self, step, born) -> list[Op]:
         """A panel below for a number that a method compares with its limit at nodes of this round."""
         here = {e.node for e in born}
-        scores = [e for e in step.events if type(e).__name__ == "Score" and "limit" in e.parts]
+        scores = [e for e in step.events if isinstance(e, Score) and "limit" in e.parts]
         scores = [e for e in scores if e.node in here]
         if not scores:
             return []
@@ -321,4 +332,5 @@ class OneRound:
             return [f"{text}  drafted, not verified{q}"]
         numbers = compared(verdict)
         first = f"{text}  {verdict.status}" + (f": {numbers}" if numbers else "")
-        return [first, *([verdict.reason] if verdict.reason else []), *whence(event.source)]
+        reason = self.nodes.reason(verdict)
+        return [first, *([reason] if reason else []), *source_lines(event.source)]

@@ -7,6 +7,7 @@ waits from when it was opened until it is filled. Knows no strategy.
 
 from dataclasses import dataclass
 
+from decoders.trace.events import Score
 from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 
@@ -88,7 +89,7 @@ class OpenSlots:
     def feed(self, step) -> list[Op]:
         """Hides the previous round and draws this one."""
         born, verdicts, commits = self.nodes.read(step)
-        scores = [e for e in step.events if type(e).__name__ == "Score" and e.name == SLOT]
+        scores = [e for e in step.events if isinstance(e, Score) and e.name == SLOT]
         if not scores:
             return []
         self.rounds += 1

@@ -5,6 +5,7 @@ never looks ahead: whether a guess was right is known only when the frontier pas
 is its cell outlined. After the dependency grid of Santilli et al. 2023 (Parallel Jacobi decoding, DDGviz).
 """
 
+from decoders.trace.events import Cell, Depend, Propose
 from visualizers.graphs.links import Waits
 from visualizers.scene.marks import Header, Op, view, visible
 from visualizers.views.any_lane.graph_waits import unavoidable
@@ -66,12 +67,12 @@ class ParallelGrid:
         cells: dict[int, list] = {}
         given: list[Op] = []
         for event in step.events:
-            match type(event).__name__:
-                case "Propose" if event.given:
+            match event:
+                case Propose() if event.given:
                     given.append(self._given(event))
-                case "Cell" if event.level is None:
+                case Cell() if event.level is None:
                     cells.setdefault(event.iteration, []).append(event)
-                case "Depend" if event.kind == "causal":
+                case Depend() if event.kind == "causal":
                     link = (event.weight, self._column(event.source))
                     self.waited.setdefault(self._column(event.target), []).append(link)
         ops = given + [op for iteration in sorted(cells) for op in self._row(iteration, cells[iteration])]

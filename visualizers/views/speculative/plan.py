@@ -7,6 +7,7 @@ table. Knows no strategy.
 
 import math
 
+from decoders.trace.events import Score
 from visualizers.scene.marks import Header, Op, scroll_row, view
 
 HEADER, GAP, CELL = 1.0, 0.5, 0.92  # heights in rows: numbers of columns, space below a table, a cell
@@ -51,7 +52,7 @@ class Plan:
 
     def feed(self, step) -> list[Op]:
         """A table, if this step filled one."""
-        rows = [(event, columns(event)) for event in step.events if type(event).__name__ == "Score"]
+        rows = [(event, columns(event)) for event in step.events if isinstance(event, Score)]
         rows = [(event, sizes) for event, sizes in rows if sizes]
         if not rows:
             return []

@@ -9,6 +9,7 @@ Knows no strategy.
 
 import math
 
+from decoders.trace.events import Distribution
 from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.entropy import mark
@@ -71,12 +72,12 @@ class Ranks:
         offers = {
             e.node: [int(token) for token, _ in e.top]
             for e in step.events
-            if type(e).__name__ == "Distribution" and e.view == "draft" and e.level is None
+            if isinstance(e, Distribution) and e.view == "draft" and e.level is None
         }
         probs = {
             (e.node, int(token)): math.exp(logprob)
             for e in step.events
-            if type(e).__name__ == "Distribution" and e.view == "draft" and e.level is None
+            if isinstance(e, Distribution) and e.view == "draft" and e.level is None
             for token, logprob in e.top
         }
         path = path_of(drafted, verdicts)

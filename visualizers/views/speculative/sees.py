@@ -8,6 +8,7 @@ read, and one path of the draft. Knows no strategy.
 
 import math
 
+from decoders.trace.events import Score
 from visualizers.scene.marks import STATES, Header, Nodes, Op, many, numbered, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.entropy import mark
@@ -71,7 +72,7 @@ class Sees:
         born, verdicts, _ = self.nodes.read(step)
         drafted = drafted_of(born, verdicts)
         for event in step.events:
-            if type(event).__name__ == "Score" and event.name == NAME and event.level:
+            if isinstance(event, Score) and event.name == NAME and event.level:
                 self.reach[numbered(event.level, 1)] = int(event.total)
                 self.states, self.offset = event.parts, int(event.node in drafted)
         path = path_of(drafted, verdicts)

@@ -9,6 +9,7 @@ positions. Where several were drafted for one position, the first that was teste
 import math
 from typing import Any
 
+from decoders.trace.events import Distribution, Score
 from visualizers.analysis.distribution_stages import best
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
@@ -69,12 +70,13 @@ class TargetTopTokens:
             return []
         offers, watched = {}, {}
         for event in step.events:
-            kind = type(event).__name__
-            if kind == "Distribution" and event.level is None and event.view in ("target", "processed"):
-                offers[event.node] = (
-                    event  # the processed distribution is recorded after the raw one, and replaces it
-                )
-            elif kind == "Score" and event.parts.get("limit", 0) > 0:
+            if isinstance(event, Distribution) and event.level is None:
+                if event.view in (
+                    "target",
+                    "processed",
+                ):  # the second replaces the first
+                    offers[event.node] = event
+            elif isinstance(event, Score) and event.parts.get("limit", 0) > 0:
                 watched[event.node] = event
         self.rounds += 1
         self.start, self.bottom = min(places), self.y
@@ -218,9 +220,8 @@ class TargetTopTokens:
             text += f"; {score.name} {score.total:.2f}, limit {score.parts['limit']:.2f}".replace("-", "−")
         return text
 
-    @staticmethod
-    def _reason(event, verdicts) -> list[str]:
-        reason = verdicts[event.node].reason if event.node in verdicts else None
+    def _reason(self, event, verdicts) -> list[str]:
+        reason = self.nodes.reason(verdicts.get(event.node))
         return [reason] if reason else []
 
     def _heading(self) -> list[Op]:

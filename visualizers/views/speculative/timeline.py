@@ -9,7 +9,7 @@ costs: each round, from where it began, as it would run with one device per mode
 
 from dataclasses import replace
 
-from decoders.trace.events import DRAFT_ROLES
+from decoders.trace.events import DRAFT_ROLES, Commit, Forward, Propose, Verdict
 from visualizers.analysis.overlap import Bar, Schedule, milliseconds
 from visualizers.scene.marks import STATES, Header, Op, many, view
 
@@ -102,8 +102,8 @@ class Timeline:
         """(bars of the step, its verdicts, tokens committed)."""
         bars, verdicts, committed, drafting = [], [], 0, None
         for event in step.events:
-            match type(event).__name__:
-                case "Forward" if event.kind != "lens":
+            match event:
+                case Forward() if event.kind != "lens":
                     drafts = event.model in DRAFT_ROLES or event.kind in ("draft", "plan")
                     row = "draft" if drafts else "target"
                     key = f"{self.count}-{len(bars)}"
@@ -113,12 +113,12 @@ class Timeline:
                     drafting = bars[-1] if row == "draft" else None
                     if drafting:
                         self.bars[key] = drafting
-                case "Propose" if event.source != "target" and not event.given and drafting:
+                case Propose() if event.source != "target" and not event.given and drafting:
                     drafting.nodes[event.node] = "live"
                     self.bar_of[event.node] = drafting.key
-                case "Verdict":
+                case Verdict():
                     verdicts.append(event)
-                case "Commit":
+                case Commit():
                     committed += len(event.nodes)
         return bars, verdicts, committed
 

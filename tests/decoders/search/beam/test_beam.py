@@ -256,10 +256,10 @@ def test_beam_sampling_has_the_law_of_generate(tiny_model):
                 0, 3
             ]
         )
-        for _ in range(400)
+        for _ in range(200)
     ]
     assert set(drawn) <= law.keys() and len(law) >= 3
-    assert sum(abs(drawn.count(token) / 400 - p) for token, p in law.items()) / 2 < 0.07
+    assert sum(abs(drawn.count(token) / 200 - p) for token, p in law.items()) / 2 < 0.1
 
 
 def test_beam_sampling_follows_its_seed_and_needs_a_temperature(tiny_model):

@@ -65,8 +65,9 @@ def test_paths_are_drawn_without_replacement():
     assert tail > 1e-3 and far < 1.5 * bound
 
 
-@pytest.mark.parametrize("shape", [{"temperature": 1.0}, {"temperature": 0.8, "top_p": 0.9}])
-def test_the_text_has_the_target_s_law(shape):
+def test_the_text_has_the_target_s_law():
+    """Of a shaped distribution: a plain one is the easier case."""
+    shape = {"temperature": 0.8, "top_p": 0.9}
     models = {"target": TableModel(random_table(3), 3), "draft": TableModel(random_table(4), 3)}
     counts = Counter()
     for seed in range(800):

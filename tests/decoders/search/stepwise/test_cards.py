@@ -71,7 +71,7 @@ def test_a_segment_is_accepted_as_often_as_the_formula_says():
     lane = Lane("cards", [1], {"target": words([1.0, 0, 0])}, {"acceptance_temperature": 0.1}, 7)
     nodes = [lane.propose(lane.tip, 0, 0.0)]
     accepted = module.judge(lane, module.Segment(nodes, [0.0], 0.2), 0.25, 0)
-    told = [e for e in lane._events if isinstance(e, Score)][-1]
+    told = [e for e in lane.events if isinstance(e, Score)][-1]
     assert told.parts["accepted_with"] == pytest.approx(chance)
     assert accepted == (told.parts["u"] < chance)
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from decoders.chooser import Exhaustive, Script
-from decoders.constraints.constraint import States
 from decoders.constraints.trie import Trie
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
@@ -30,7 +29,7 @@ RARE = 0.005 / 0.505
 
 def lane_of(model, texts, length, strategy="asap", chooser=None, seed=0, **parameters) -> Lane:
     lane = Lane(strategy, [0], {"target": model}, parameters, seed, Limits(length), chooser)
-    lane.constraint = States(Trie(map(list, texts), model.vocabulary), lane.tree, 1, lane.eos)
+    lane.constrain(Trie(map(list, texts), model.vocabulary))
     return lane
 
 

@@ -236,5 +236,5 @@ def test_what_cannot_be_is_said(monkeypatch):
     ):
         with pytest.raises(ValueError, match=said):
             run(TOY, 2, **given)
-    with pytest.raises(ValueError, match="Nothing is there that knows a syntax"):
+    with pytest.raises(ValueError, match="No function checks a syntax"):
         run(TOY, 2, callbacks=None, constraints="syntax")

@@ -76,7 +76,7 @@ def test_what_each_level_added_is_told_beside_its_limit():
 def test_what_is_ranked_out_is_pruned_and_told():
     paths, lane, draft = grown(expand_and_rerank(2, 3, 4), 0.0)
     assert paths == ["a", "b", "aa", "aaa"] and len(draft.nodes) == 4
-    pruned = [e for e in lane._events if isinstance(e, Verdict)]
+    pruned = [e for e in lane.events if isinstance(e, Verdict)]
     assert len(pruned) == 2 + 4 + 4 - 4 and {e.status for e in pruned} == {"pruned"}
     assert set(draft.children[draft.root]) == set(draft.nodes[:2])
 
@@ -143,7 +143,7 @@ def test_a_threshold_at_the_last_worth_fills_the_same_slots_level_by_level(tempe
     shape = slots_above(last, 100, temperature)
     paths, lane, draft = grown(shape, temperature, Script(chosen))
     assert paths == sorted(best, key=len) and len(paths) == count
-    assert sum(isinstance(e, Forward) for e in lane._events) == max(map(len, paths))  # one for each level
+    assert sum(isinstance(e, Forward) for e in lane.events) == max(map(len, paths))  # one for each level
 
 
 def test_with_a_threshold_no_slot_that_is_worth_less_is_filled_and_none_that_is_worth_more_stays_open():

@@ -76,7 +76,7 @@ def drafted_paths(temperature: float, form: dict) -> list[tuple[int, ...]]:
 
     drafted(DRAFT_MODEL, skeleton(form, temperature)).propose(lane)
     slots = {lane.tip: ()}
-    for event in lane._events:
+    for event in lane.events:
         if isinstance(event, Propose):
             slots[event.node] = (*slots[event.parent], event.slot)
     return sorted(path for path in slots.values() if path)

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from decoders.chooser import Exhaustive, Random, Script
+from decoders.explain.verdicts import reason_of
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.speculative import default_verifier
@@ -144,10 +145,11 @@ def test_every_round_tells_its_whole_story(parameters):
         if born and len(commit.nodes) > len(accepted):
             assert verdicts[commit.nodes[-1]].status == ("resampled" if rejected else "bonus")
         for v in verdicts.values():
-            assert v.reason and (v.status == "never reached" or v.p is not None)
+            assert v.why and (v.status == "never reached" or v.p is not None)
         if rejected and trace.parameters["temperature"] == 0.0:
             word = visible(trace.vocabulary[nodes[commit.nodes[-1]][1]])
-            assert rejected[0].reason.startswith(f"Rejected: the target prefers “{word}” (")
+            reason = reason_of(rejected[0], trace.vocabulary)
+            assert reason.startswith(f"Rejected: the target prefers “{word}” (")
         targets = [d.node for d in events(step, "Distribution") if d.view == "target"]
         assert targets == [nodes[n][0] for n in commit.nodes] and not ended
         assert all(x is not None and x <= 0 for x in commit.logprobs)

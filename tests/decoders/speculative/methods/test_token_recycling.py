@@ -32,8 +32,8 @@ def test_the_worked_round():
     lane = lane_of(lambda tokens: after.get(tokens, likeliest(3, 2, 1, 0)), 4, [2], 8)
     table = {2: [3, 1], 3: [1, 0]}
     next(rounds(lane, recycled(TINY, table), GREEDY_MATCH))
-    assert [e.token for e in lane._events if isinstance(e, Propose) and e.source == "recycled"] == [3, 1, 1]
-    (commit,) = (e for e in lane._events if isinstance(e, Commit))
+    assert [e.token for e in lane.events if isinstance(e, Propose) and e.source == "recycled"] == [3, 1, 1]
+    (commit,) = (e for e in lane.events if isinstance(e, Commit))
     assert [lane.tree.tokens[n] for n in commit.nodes] == [1, 0]
     assert table[2] == [1, 3] and table[3] == [2, 0]
     assert table[1] in ([0, 2], [3, 2])  # both nodes with token 1 were seen; the later one counts
@@ -57,7 +57,7 @@ def test_an_empty_table_still_commits_one_token_a_round_and_a_warm_one_more():
         turns = rounds(lane, recycled(SMALL, table), GREEDY_MATCH)
         while lane.more:
             next(turns)
-        events = lane._events
+        events = lane.events
         forwards.append(sum(isinstance(e, Forward) for e in events))
         assert all(e.nodes for e in events if isinstance(e, Commit))
         written = [lane.tree.tokens[n] for e in events if isinstance(e, Commit) for n in e.nodes]

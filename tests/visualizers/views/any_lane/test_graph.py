@@ -36,18 +36,22 @@ def drawn(trace: Trace) -> tuple[dict[str, dict], list[dict[str, tuple]]]:
     return marks, places
 
 
-@pytest.mark.parametrize("path", STORED, ids=lambda path: path.name.split(".")[0])
-def test_no_node_moves_or_goes_while_the_graph_grows(path):
-    marks, places = drawn(load(path))
+@pytest.fixture(scope="module", params=STORED, ids=lambda path: path.name.split(".")[0])
+def grown(request):
+    """What `drawn` gives of each stored run."""
+    return drawn(load(request.param))
+
+
+def test_no_node_moves_or_goes_while_the_graph_grows(grown):
+    marks, places = grown
     for early, late in zip(places, places[1:], strict=False):
         assert early.items() <= late.items()
     boxes = [(m["x"], m["y"]) for m in of_kind(marks, "cell")]
     assert len(set(boxes)) == len(boxes) > 1, "no two boxes stand in one place"
 
 
-@pytest.mark.parametrize("path", STORED, ids=lambda path: path.name.split(".")[0])
-def test_lines_lead_from_node_to_node(path):
-    marks, _ = drawn(load(path))
+def test_lines_lead_from_node_to_node(grown):
+    marks, _ = grown
     rows = {(m["x"], m["y"]) for m in of_kind(marks, "cell")}
     for edge in of_kind(marks, "edge"):
         assert (round(edge["x0"] - 0.4), edge["y0"]) in rows, "a line begins at a box of the column before"

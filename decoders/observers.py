@@ -1,0 +1,27 @@
+"""Which observers a lane has, in the order in which their events stand in a step."""
+
+from typing import Any
+
+from decoders.attention_sources import AttentionSources
+from decoders.constraints.bias import BiasRecord
+from decoders.constraints.forbidden import ForbiddenTokens
+from decoders.constraints.places.place import place_record_of
+from decoders.constraints.settings import MEASURE
+from decoders.logits.watermark import detector_of
+from decoders.memory.lane_memory import LaneMemory
+from decoders.observer import Observer
+
+
+def observers_of(lane: Any, memory: LaneMemory | None) -> list[Observer]:
+    """The observers that a lane's parameters ask for; forbidden tokens and attention
+    are looked for in every lane, since a strategy may constrain it itself."""
+    target = lane.models["target"]
+    wanted = (
+        ForbiddenTokens(),
+        AttentionSources(),
+        detector_of(lane.shaping, target.engine.vocabulary),
+        place_record_of(lane),
+        memory,
+        BiasRecord(lane) if lane.parameters.get(MEASURE) else None,
+    )
+    return [observer for observer in wanted if observer is not None]
