@@ -7,8 +7,10 @@ from typing import Any
 import torch
 
 from decoders.heads import DraftModule, Target
-from decoders.models import catalog, head_files, hub, published
-from decoders.models.catalog import is_hub_id, kind, locate
+from decoders.models import head_files, hub, published
+from decoders.models.address import InVllm, Server
+from decoders.models.catalog import kind
+from decoders.models.names import Hub, existing_folder, resolve, stored
 from decoders.refusal import Refusal
 
 
@@ -76,7 +78,7 @@ def heads_inside(name: str, model: torch.nn.Module) -> dict[str, DraftModule]:
         folder = folder_of(name)
     except Refusal:  # a model that was not loaded from a folder
         return {}
-    if not folder.is_dir() or not published.has_multi_token(folder, model):
+    if not published.has_multi_token(folder, model):
         return {}
     target = Target.of(model)
     return {"eagle": published.settled(published.read_multi_token(name, folder, target), target)}
@@ -86,7 +88,7 @@ def names_heads(name: str) -> bool:
     """Whether a draft's name means a folder with draft heads, in our format or a published one, and not a
     model. Raises Refusal with one sentence if these heads cannot be read.
     """
-    folder = catalog.folder_of(name) if "/" in name or name.startswith((".", "~")) else None
+    folder = existing_folder(name) if "/" in name or name.startswith((".", "~")) else None
     return folder is not None and published.is_heads(folder)
 
 
@@ -98,8 +100,13 @@ def without_heads(names: dict[str, str]) -> tuple[dict[str, str], list[str]]:
 
 def folder_of(name: str) -> Path:
     """The folder of a loaded model's files. Raises Refusal with one sentence."""
-    where, revision = locate(name)
-    folder = hub.cached(where, revision) if is_hub_id(name) else Path(where)
+    source = resolve(name)
+    if isinstance(source, Server | InVllm):
+        raise Refusal(
+            f"The weights of {name!r} are on its server, not here; choose a model without a server."
+        )
+    source = stored(source)
+    folder = hub.cached(source.id, source.revision) if isinstance(source, Hub) else source.folder
     if folder is None:
         raise Refusal(f"The files of {name!r} are no longer on this disk; load the model again.")
     return folder

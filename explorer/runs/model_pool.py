@@ -15,7 +15,7 @@ import time
 import weakref
 from collections.abc import Sequence
 
-from decoders.models.catalog import locate
+from decoders.models.names import resolve
 from decoders.refusal import Refusal
 from explorer.runs.validation import Choice
 
@@ -161,7 +161,7 @@ class Loader(ModelSet):
                     f"This app offers {', '.join(sorted(self.allowed))}; its operator can allow {name!r} "
                     "with --models."
                 )
-            locate(name)
+            resolve(name)
 
     def need(self, choice: Choice) -> dict:
         """How much memory `choice` would need, see `memory_verdict`. Refusal with one sentence."""

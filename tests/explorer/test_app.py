@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 import app
-from decoders.models.catalog import locate, shipped
+from decoders.models.catalog import shipped, with_weights
 from decoders.refusal import Refusal
 from explorer.catalog import recorded_runs
 from explorer.export import page_files
@@ -143,7 +143,7 @@ def test_the_shipped_draft_is_only_for_targets_with_its_tokens(target, draft, tm
     if target == "foreign folder":
         target = tiny_models.save(tmp_path)
     if target == "copy of llama-tiny":
-        target = str(shutil.copytree(locate("llama-tiny")[0], tmp_path / "copy"))
+        target = str(shutil.copytree(with_weights("llama-tiny"), tmp_path / "copy"))
     assert app.arguments(["--model", target]).draft == draft
     assert app.arguments(["--model", target, "--draft", "llama-tiny-draft"]).draft == "llama-tiny-draft"
 
