@@ -111,7 +111,7 @@ class Loader(ModelSet):
         self._fill(self)
 
     def find(self, choice: Choice | None) -> ModelSet:
-        """The set of `choice` (None: the app's own), loading or loaded. ValueError if it was unloaded."""
+        """The set of `choice` (None: the app's own), loading or loaded. Refusal if it was unloaded."""
         models = self if choice is None else self.sets.get(choice)
         if models is None:
             raise Refusal(

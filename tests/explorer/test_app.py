@@ -27,6 +27,7 @@ from explorer.page_requests import Save
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import NoLane, Runs
+from explorer.runs.validation import check
 from tests.helpers import tiny_models
 from tests.helpers.scripted_lane import ScriptedLane
 from tests.helpers.server_calls import ask
@@ -102,7 +103,7 @@ def test_models_that_cannot_be_loaded_are_a_sentence_for_every_run(tmp_path):
         loader.state == "failed" and "could not be loaded" in loader.sentence and "\n" not in loader.sentence
     )
     with pytest.raises(ValueError, match="could not be loaded"):
-        lane_maker(loader)({"prompt": "Once", "max_new_tokens": 4, "lanes": [{"strategy": "greedy"}]})
+        lane_maker(loader)(check({"prompt": "Once", "max_new_tokens": 4, "lanes": [{"strategy": "greedy"}]}))
 
 
 def test_a_lane_that_cannot_be_made_says_why_in_its_place_and_the_others_run():
@@ -111,17 +112,17 @@ def test_a_lane_that_cannot_be_made_says_why_in_its_place_and_the_others_run():
     loader.done.set()
     lane = {"strategy": "greedy", "parameters": {}, "seed": 0}
     request = {"prompt": "Once", "max_new_tokens": 4, "lanes": [lane, {**lane, "strategy": "speculative"}]}
-    made, refused = lane_maker(loader)(request)
+    made, refused = lane_maker(loader)(check(request))
     assert made.run().ended == "Reached max_new_tokens = 4."
     with pytest.raises(Refusal, match="needs a draft model"):
         refused.run()
     runs = Runs(lane_maker(loader))
-    run = runs.start(request, "me", "paused")
+    run = runs.start(check(request), "me", "paused")
     assert run.refused == [None, refused.trace.ended] and len(run.open_lanes()) == 1
     data = save_file(runs, run, Save(session="me" * 8, run=run.id, form="run")).data
     assert [trace.ended for trace in unpack(data)[1]] == run.refused  # a saved run says it, too
     with pytest.raises(NoLane, match="No lane can run") as none:
-        runs.start({**request, "lanes": [request["lanes"][1]] * 2}, "me")
+        runs.start(check({**request, "lanes": [request["lanes"][1]] * 2}), "me")
     assert none.value.reasons == [refused.trace.ended] * 2
     runs.close()
 
