@@ -119,7 +119,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
 
 
 def allowed_models(models: str | None, public: bool) -> frozenset[str] | None:
-    """The names of the models that visitors may choose; None for all. ValueError for an unknown name."""
+    """The names of the models that visitors may choose; None for all. Refusal for an unknown name."""
     from decoders.models.catalog import shipped
     from decoders.models.names import resolve
 

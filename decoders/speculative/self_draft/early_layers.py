@@ -109,7 +109,7 @@ def reads_layers(parameters: dict) -> dict[str, set[Capability]]:
 
 def suited(made: Callable[[dict, object], object]) -> Callable[[dict, object], str | None]:
     """The `suits` of a strategy that needs what `made(parameters, target)` returns or refuses with a
-    ValueError.
+    Refusal.
     """
 
     def suits(parameters: dict, target) -> str | None:
