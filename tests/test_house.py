@@ -16,7 +16,7 @@ AT_MOST = {
     "free names of scores": 86,
     "events matched by class name as text": 163,
     "one press on Run: how often the request is checked": 3,  # twice at the door: types, values
-    "getattr(x, name, default) in decoders": 115,
+    "getattr(x, name, default) in decoders": 76,
     "arguments without a type": 587,
 }
 

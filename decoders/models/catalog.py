@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from decoders.models import address
+from decoders.models.head_kinds import KINDS
 from decoders.packages import assets
 from decoders.refusal import Refusal
 from decoders.trace.events import DRAFT_ROLES
@@ -14,23 +15,6 @@ from decoders.trace.events import DRAFT_ROLES
 SHIPPED = assets() / "models"
 FURTHER = "decoding_explorer_models"  # what the distribution with the other weights installs
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the default pair
-# kinds of heads that have a folder to themselves, which then is of that kind
-ALONE = {
-    "reward",
-    "acceptance",
-    "adaeagle",
-    "aligned",
-    "autodeco",
-    "filter",
-    "judge",
-    "leank",
-    "lens",
-    "m2r2",
-    "outlook",
-    "planner",
-    "ranker",
-    "streams",
-}
 
 
 def with_weights(name: str) -> Path:
@@ -64,7 +48,8 @@ def kind(config: dict) -> str:
     """
     if "modules" in config:
         kinds = {module["kind"] for module in config["modules"].values()}
-        return kinds.pop() if len(kinds) == 1 and kinds <= ALONE else "heads"
+        alone = next(iter(kinds)) if len(kinds) == 1 else ""
+        return alone if alone in KINDS and KINDS[alone].alone else "heads"
     if config.get("is_encoder_decoder"):
         return "seq2seq"
     masks = "diffusion" if config.get("mask_token_id") is not None else "causal"

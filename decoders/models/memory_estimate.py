@@ -79,7 +79,7 @@ def pick_device(device: str = "auto") -> str:
 
 
 def pick_dtype(dtype: str, device: str, config) -> torch.dtype:
-    """`auto` is float32 on the CPU and the model's own dtype on CUDA. Raises ValueError for an unknown
+    """`auto` is float32 on the CPU and the model's own dtype on CUDA. Raises Refusal for an unknown
     name.
     """
     if dtype not in DTYPES:

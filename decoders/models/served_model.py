@@ -16,6 +16,7 @@ from decoders.models import vllm_client
 from decoders.models.address import InVllm, Server
 from decoders.models.completions_client import CompletionsClient
 from decoders.models.loaded_model import LoadedModel
+from decoders.models.model_heads import Heads
 from decoders.models.names import Edited, place, resolve
 from decoders.models.openai_server import REFUSED
 from decoders.models.text_stream_client import CHAT, COMPLETIONS, TextStreamClient
@@ -64,8 +65,10 @@ class ServedModel(LoadedModel):
         """0: it takes next to no memory of this machine."""
         return 0
 
-    def _shipped(self, wanted: str) -> dict:
-        return {}
+    @cached_property
+    def heads(self) -> Heads:
+        """None: they read states, which a server does not give."""
+        return Heads()
 
     def facts(self) -> dict:
         """As `LoadedModel.facts`, as far as the server provides them."""
