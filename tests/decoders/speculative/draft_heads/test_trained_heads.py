@@ -13,7 +13,7 @@ from decoders.lane import Lane, Limits
 from decoders.models import catalog, head_files
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
-from decoders.models.table_model import exact_distribution
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.registry import strategies
 from decoders.speculative.draft_heads.trees import TREES
 from decoders.speculative.drafters.trained_head import TrainedHead, head_of_kind
@@ -133,4 +133,7 @@ def test_heads_of_several_folders_are_found_by_name(tmp_path, monkeypatch):
 
 
 def test_a_strategy_asks_the_model_for_its_head():
-    assert head_of_kind("medusa")(object()) is None
+    table = TableModel(random_table(0, 3, 1.0), 3)
+    assert head_of_kind("medusa")(table) is None
+    table.heads["medusa"] = object()
+    assert head_of_kind("medusa")(table) is table.heads["medusa"]
