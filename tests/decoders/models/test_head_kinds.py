@@ -16,7 +16,7 @@ from decoders.models.model_heads import Heads
 @pytest.mark.parametrize("name", KINDS)
 def test_an_entry_finds_the_class_of_its_kind(name):
     head = KINDS[name].head
-    assert issubclass(head, nn.Module) and head.kind == name and isinstance(head.reads, tuple)
+    assert issubclass(head, nn.Module) and head.kind == name
 
 
 def test_every_shipped_head_is_of_a_kind_in_the_table():
