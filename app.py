@@ -91,7 +91,9 @@ def options_parser() -> argparse.ArgumentParser:
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
     """Parses the command line; unusable arguments end the program with one sentence and exit status 2."""
     from decoders.models.address import held_by
-    from decoders.models.catalog import by_role, default_draft, locate
+    from decoders.models.catalog import by_role
+    from decoders.models.names import resolve
+    from decoders.models.shared_tokens import default_draft
     from decoders.registry import include
     from explorer.access import LOOPBACK, Access, chosen_token
 
@@ -105,7 +107,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     shares = options.share or os.environ.get("GRADIO_SHARE", "").lower() == "true"
     try:
         for name in by_role(options.model, None if options.draft == "none" else options.draft).values():
-            locate(name)
+            resolve(name)
         for path in options.strategies:
             include(path)
         options.allowed = allowed_models(options.models, public=shares or host not in LOOPBACK)
@@ -117,8 +119,9 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
 
 
 def allowed_models(models: str | None, public: bool) -> frozenset[str] | None:
-    """The names of the models that visitors may choose; None for all. ValueError for an unknown name."""
-    from decoders.models.catalog import locate, shipped
+    """The names of the models that visitors may choose; None for all. Refusal for an unknown name."""
+    from decoders.models.catalog import shipped
+    from decoders.models.names import resolve
 
     chosen = models or ("embedded" if public else "any")
     if chosen == "any":
@@ -127,7 +130,7 @@ def allowed_models(models: str | None, public: bool) -> frozenset[str] | None:
         return frozenset(shipped())
     names = frozenset(name.strip() for name in chosen.split(",") if name.strip())
     for name in names:
-        locate(name)
+        resolve(name)
     return names
 
 

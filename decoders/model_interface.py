@@ -1,6 +1,6 @@
 """The interface of a model that a lane relies on. Knows no model and no lane."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 
@@ -36,7 +36,23 @@ class Model(Protocol):
         """See models/companions.py."""
 
     @property
+    def heads(self) -> Mapping[str, Any]:
+        """Its heads by kind, see models/head_kinds.py."""
+
+    @property
     def bytes_of(self) -> Callable[[int], bytes]:
         """The bytes of a token."""
+
+    @property
+    def special(self) -> Collection[int]:
+        """Tokens that are no piece of a text."""
+
+    @property
+    def cut(self) -> Callable[[str], list[int]] | None:
+        """Token ids of a text without those that begin one; None if it has no tokenizer."""
+
+    @property
+    def sorted_draft(self) -> "Model | None":
+        """A draft for it that was trained to exit early."""
 
     def companion(self, wanted: str) -> "Model | None": ...

@@ -22,9 +22,7 @@ def eos_of(parameters: dict[str, Any], model: Any) -> frozenset[int]:
     wanted = parameters.get("eos_token_id", "")
     if not wanted:
         return model.eos
-    return frozenset(
-        token_constraints.tokens("eos_token_id", wanted, getattr(model, "cut", None), model.engine.vocabulary)
-    )
+    return frozenset(token_constraints.tokens("eos_token_id", wanted, model.cut, model.engine.vocabulary))
 
 
 def stop_strings_of(parameters: dict[str, Any]) -> tuple[bytes, ...]:

@@ -29,7 +29,7 @@ def cut(parameters: dict[str, Any], model: Any, prompt: list[int]) -> tuple[list
 
 def extensions(model: Any, token: int) -> list[int]:
     """The tokens whose text begins with that of `token`, itself first; none for a special token."""
-    text, special = model.bytes_of(token), getattr(model.bytes_of, "special", ())
+    text, special = model.bytes_of(token), model.special
     if token in special or not text:
         return []
     others = (t for t in range(model.engine.vocabulary) if t != token and t not in special)

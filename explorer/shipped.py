@@ -10,7 +10,8 @@ from pathlib import Path
 from types import ModuleType
 
 from decoders import packages
-from decoders.models.catalog import SHIPPED, kind, locate
+from decoders.models.catalog import SHIPPED, kind
+from decoders.models.names import resolve
 from decoders.refusal import Refusal
 
 RECIPES = Path(__file__).resolve().with_name("training") / "recipes"
@@ -120,7 +121,7 @@ def check_own_head(name: str, options: argparse.Namespace) -> None:
             raise Refusal(f"To train the head {name}, name its {WORDS[needed]} with --{needed}.")
     for model in (options.model, options.draft):
         if model is not None:
-            locate(model)
+            resolve(model)
 
 
 def measure(options: argparse.Namespace) -> None:

@@ -37,14 +37,17 @@ def plain_models(options: argparse.Namespace, models: dict) -> dict:
     """Target and draft as plain transformers loads them, on the device and in the dtype of `models`."""
     from transformers import AutoModelForCausalLM
 
-    from decoders.models.catalog import locate
-    from decoders.models.edited_names import edits_of
+    from decoders.models.address import InVllm, Server
+    from decoders.models.names import Edited, place, resolve
 
     device, dtype, plain = models["target"].model.device, models["target"].model.dtype, {}
     for role, name in (("target", options.model), ("draft", options.draft)):
-        if edits_of(name):
+        source = resolve(name)
+        if isinstance(source, Edited):
             raise Refusal(f"{name!r} is edited, which plain transformers cannot load; name its base.")
-        where, revision = locate(name)
+        if isinstance(source, Server | InVllm):
+            raise Refusal(f"{name!r} is on a server, and plain transformers loads it here; name a folder.")
+        where, revision = place(source)
         options_ = {"revision": revision} if revision else {}
         model = AutoModelForCausalLM.from_pretrained(where, dtype=dtype, trust_remote_code=False, **options_)
         plain[role] = model.to(device).eval()

@@ -9,6 +9,7 @@ import ast
 import re
 import subprocess
 import sys
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -132,6 +133,49 @@ def changes_of_file_in_a_round() -> int:
     return sum(one != other for one, other in pairwise(places))
 
 
+def checks_of_a_press() -> list[str]:
+    """The functions that read or check the request, or its parameters, when the page's Run is pressed for one
+    lane: pydantic's models, `validation.check`, `Strategy.check`.
+    """
+    import asyncio
+
+    from explorer.page.import_gradio import import_gradio
+
+    import_gradio()
+    from pydantic import BaseModel
+
+    from decoders.strategy import Strategy
+    from explorer.page.layout import server_functions
+    from explorer.page.sessions import validated
+    from explorer.runs import validation
+    from explorer.runs.lane_factory import lane_maker
+    from explorer.runs.scheduler import Runs
+    from tests.helpers.ready_loader import ready_loader
+
+    loader = ready_loader()
+    runs = Runs(lane_maker(loader))
+    functions = {function.__name__: function for function in server_functions(runs, loader)}
+    press = validated(runs, functions["explorer_start"])
+    checks = {one.__code__ for one in (BaseModel.model_validate.__func__, validation.check, Strategy.check)}
+    called: list[str] = []
+
+    def look(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code in checks:
+            called.append(frame.f_code.co_qualname)
+
+    lane = {"strategy": "greedy", "parameters": {}, "seed": 0}
+    request = {"session": "s" * 16, "prompt": "Once", "max_new_tokens": 2, "lanes": [lane]}
+    threading.setprofile(look)  # of the threads that are started from now on
+    sys.setprofile(look)
+    try:
+        asyncio.run(press(request))
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+        runs.close()
+    return called
+
+
 # ---- names
 
 
@@ -245,6 +289,7 @@ FIGURES: dict[str, Callable[[], int | list[str] | set[str]]] = {
     "one speculative round: files": files_of_a_round,
     "one speculative round: functions": functions_of_a_round,
     "one speculative round: changes of file": changes_of_file_in_a_round,
+    "one press on Run: how often the request is checked": checks_of_a_press,
     "views whose name, file, title and class disagree": disagreeing_views,
     "strategies whose body only takes its pair and runs rounds": strategies_of_a_pair_alone,
     "free names of scores": score_names,

@@ -60,7 +60,7 @@ def vocabulary_of(model: Any, eos: frozenset[int]) -> Vocabulary:
         tokens = [model.bytes_of(token) for token in range(engine.vocabulary)]
         is_text = getattr(model.bytes_of, "is_text", lambda token: True)
         special = [token for token in range(engine.vocabulary) if not is_text(token)]
-        cut = getattr(model, "cut", None) or model.encode
+        cut = model.cut or model.encode
         known = _vocabularies[engine] = Vocabulary(tokens, sorted(eos), special, cut)
     return known
 

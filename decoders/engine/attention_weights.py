@@ -6,7 +6,7 @@ layers and heads, neither tokens nor trees.
 
 import inspect
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,23 +18,33 @@ from transformers.masking_utils import sdpa_mask
 from decoders.engine.kv_cache import Attend
 
 NAME = "sdpa_with_queries"
-# Per thread, since one model may be tested while another one decodes:
-# `here.attend`: replaces the usual SDPA while it is set, see decoders/memory/engine.py.
-# `here.seen`: (queries [1, H, N, D], scaling) of each layer, while an engine's forward runs.
-# `here.listener`: called with all inputs of a layer's attention while a lens records, see lenses/tape.py.
-here = threading.local()
+
+
+class Here(threading.local):
+    """What happens at each layer's attention, per thread, since one model may be tested while another one
+    decodes. attend: replaces the usual SDPA, see decoders/memory/engine.py; seen: (queries [1, H, N, D],
+    scaling) of each layer, while an engine's forward runs; listener: called with all inputs while a lens
+    records, see lenses/tape.py.
+    """
+
+    attend: Attend | None = None
+    seen: list[tuple[torch.Tensor, float]] | None = None
+    listener: Callable[..., None] | None = None
+
+
+here = Here()
 
 
 def _attend(
     module, query, key, value, attention_mask, scaling=None, **kwargs: Any
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    seen, listener = getattr(here, "seen", None), getattr(here, "listener", None)
+    seen, listener = here.seen, here.listener
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
     if seen is not None:
         seen.append((query, scale))
     if listener is not None:
         listener(module, query, key, value, attention_mask, scale)
-    if (attend := getattr(here, "attend", None)) is not None:
+    if (attend := here.attend) is not None:
         return attend(module.layer_idx, query, key, value, attention_mask).transpose(1, 2).contiguous(), None
     return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
 
@@ -83,7 +93,7 @@ class Tap:
         """Stops keeping queries and returns those since `open`, [L, H, N, D]; None if they do not come from
         exactly `layers` layers of one shape.
         """
-        seen, here.seen = getattr(here, "seen", None) or [], None
+        seen, here.seen = here.seen or [], None
         if not seen or len(seen) != layers or len({q.shape for q, _ in seen}) != 1:
             return None
         self.scaling = seen[0][1]

@@ -1,9 +1,7 @@
 """Heads: small trained modules on a frozen target. Drafters are in folders by what a guess depends on, heads
-that score in scorers/, shared parts in parts/. `KINDS` lists those that draft, `SCORERS` those that score.
-See docs/heads.md.
+that score in scorers/, shared parts in parts/. `models/head_kinds.py` is the table of their kinds. See
+docs/heads.md.
 """
-
-from torch import nn
 
 from decoders.heads.cross_attention.dream import Dream
 from decoders.heads.cross_attention.glide import Glide
@@ -44,10 +42,8 @@ from decoders.heads.scorers.streams import ParallelStreams
 from decoders.heads.scorers.tuned_lens import TunedLens
 
 __all__ = [
-    "KINDS",
     "M2R2",
     "PPD",
-    "SCORERS",
     "Acceptance",
     "Amphista",
     "Blockwise",
@@ -89,19 +85,3 @@ __all__ = [
     "read_answers",
     "take_taps",
 ]
-
-KINDS: dict[str, type[DraftModule]] = {
-    module.kind: module
-    for module in (
-        *(Medusa, Eagle, Eagle3, Chimera, Falcon, Gumiho, Kangaroo, M2R2, Fragments),
-        *(PaSS, PPD, HiddenTransfer, Glide, MixtureOfAttentions, Dream),
-        *(Hydra, HydraPlus, MlpSpeculator, ReDrafter, Clover, Clover2, Amphista, Blockwise),
-    )
-}
-SCORERS: dict[str, type[nn.Module]] = {
-    module.kind: module
-    for module in (
-        *(Reward, Acceptance, AdaEagle, Aligned, AutoDeco, Filter, Judge, Outlook, Planner, Ranker),
-        *(ParallelStreams, TunedLens, KeyMask),
-    )
-}

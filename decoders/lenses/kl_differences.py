@@ -63,7 +63,7 @@ def over_text(
 
 def over_masks(model: Any, tokens: list[int], options: dict[str, Any]) -> tuple[torch.Tensor, int, int]:
     """`canvas_trace` of the masked-diffusion model with the same tokens; other tokens are drawn evenly.
-    ValueError if none is shipped, or the text is one token.
+    Refusal if none is shipped, or the text is one token.
     """
     denoiser = model.companion("diffusion")
     if denoiser is None:

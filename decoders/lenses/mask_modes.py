@@ -16,7 +16,7 @@ MODES = ("encoder", "decoder", "encoder-decoder")
 def mode_mask(mode: str, length: int, source: int) -> torch.Tensor:
     """Which of `length` places (columns) each place (row) sees [T, T]. encoder: all; decoder: itself and
     what is before it; encoder-decoder: the first `source` places see each other, the others see those and
-    what is before them. ValueError for another mode.
+    what is before them. Refusal for another mode.
     """
     if mode not in MODES:
         raise Refusal(f"There is no mode {mode!r}; choose one of: {', '.join(MODES)}.")

@@ -57,7 +57,7 @@ class Lens:
         """The model that it looks into: this one, or the encoder-decoder that has its tokens. Refusal with
         one sentence if there is none, or if it gives too little.
         """
-        if self.reads == "seq2seq" and getattr(model, "model_kind", self.reads) != self.reads:
+        if self.reads == "seq2seq" and model.model_kind != self.reads:
             model, name = model.companion(self.reads), model.name
             if model is None:
                 raise Refusal(

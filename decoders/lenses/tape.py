@@ -191,7 +191,7 @@ def layer_tape(parts: Parts, heard: Heard, at: int, streams: torch.Tensor) -> La
     """What layer `at` did. Refusal with one sentence if its blocks do not add up to its output."""
     layer, attention, out, mlp = parts.layers[at], parts.attention[at], parts.out[at], parts.mlp[at]
     name, (pre, post) = type(layer).__name__, (streams[at], streams[at + 1])
-    cannot = ValueError(
+    cannot = Refusal(
         f"The layers of {name} cannot be taken apart into attention and MLP; choose another model."
     )
     if any(part is None or id(part) not in heard.gave for part in (attention, mlp)) or out is None:

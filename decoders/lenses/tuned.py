@@ -11,7 +11,7 @@ from decoders.lenses.registry import lens
 
 def lacking(model: Any) -> str | None:
     """A sentence if no lens is trained for a model."""
-    if getattr(model, "lens", None) is not None:
+    if "lens" in model.heads:
         return None
     return f"No tuned lens is trained for {model.name!r}; choose llama-tiny, or the logit lens."
 
@@ -30,6 +30,6 @@ def tuned(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFrame:
     from decoders.lenses.tape import record
 
     tape, first = record(model.model, tokens), max(0, len(tokens) - options["positions"])
-    maps = model.lens
+    maps = model.heads["lens"]
     rows = (tape.read(maps.translated(level, tape.streams[level, first:])) for level in maps.reads)
     return depth_frame("tuned", "Tuned lens", tape, rows, first)

@@ -35,7 +35,7 @@ def misfit(parameters: dict[str, Any], models: Mapping[str, Any]) -> str | None:
     if models.get(role) is None:
         return f"The memory is for a {role} model; name one, or choose memory_of target."
     model = models[role]
-    if getattr(model, "model_kind", "causal") != "causal" or type(model.engine) is not Engine:
+    if model.model_kind != "causal" or type(model.engine) is not Engine:
         return (
             f"A memory changes what is kept of keys and values, and the {role} {model.name!r} keeps none in "
             "slots; choose memory none, or a causal model built like Llama."
@@ -72,7 +72,7 @@ class LaneMemory(Observer):
     def __init__(self, parameters: dict[str, Any], models: Mapping[str, Any]):
         self.role, self.measures = parameters["memory_of"], parameters["memory_drift"]
         self.full = models[self.role]
-        special = getattr(self.full.bytes_of, "special", ())
+        special = self.full.special
         learned = policy_of(parameters).learned(self.full, parameters)
         engine = MemoryEngine(self.full.engine, parameters, special, learned)
         self.model = copy.copy(self.full)

@@ -63,10 +63,10 @@ class LeanK(Policy):
 
     @staticmethod
     def learned(model: Any, parameters: dict[str, Any]) -> Any:
-        """The trained alphas of a model; None where the mask takes none. ValueError if there are none."""
+        """The trained alphas of a model; None where the mask takes none. Refusal if there are none."""
         if parameters["memory_mask"] not in (LEARNED, WEIGHTED):
             return None
-        if (trained := getattr(model, "leank", None)) is None:
+        if (trained := model.heads.get("leank")) is None:
             raise Refusal(
                 f"No mask of LeanK is trained for {model.name!r}; choose llama-tiny, or memory_mask "
                 "magnitude."

@@ -1,10 +1,8 @@
-"""Addresses of models on a server, `http://host:port/v1#name`, or in vLLM in this process, `vllm:name`.
-
-Knows no HTTP and no models.
-"""
+"""Addresses of models on a server, `http://host:port/v1#name`, or in vLLM in this process, `vllm:name`."""
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -36,8 +34,37 @@ def short(name: str) -> str:
     return name.rstrip("/\\").replace("\\", "/").split("/")[-1]
 
 
-def parsed(address: str) -> tuple[str, str, str]:
-    """(base, name, tokenizer) of an address. Raises Refusal with one sentence."""
+@dataclass(frozen=True)
+class Server:
+    """A model on a server: the name as typed, the address up to `#`, the model's name there, the name of the
+    model whose tokenizer it uses, and whether the server's chat endpoint is used even if it has others.
+    """
+
+    name: str
+    base: str
+    model: str
+    tokenizer: str
+    chat: bool
+
+
+@dataclass(frozen=True)
+class InVllm:
+    """A model in vLLM in this process: the name as typed, the model's own, options of vllm.LLM."""
+
+    name: str
+    model: str
+    options: dict[str, Any]
+
+
+def served(name: str) -> Server | InVllm | None:
+    """What an address means; None for a name that is none. Raises Refusal with one sentence."""
+    if not is_address(name):
+        return None
+    return in_vllm(name) if name.startswith(VLLM) else on_server(name)
+
+
+def on_server(address: str) -> Server:
+    """The model at `http://host:port/v1#name`. Raises Refusal with one sentence."""
     parts = urlsplit(address.removesuffix(CHAT_ENDPOINT))
     name, _, tokenizer = parts.fragment.partition(",tokenizer=")
     if not parts.hostname or not name:
@@ -46,12 +73,13 @@ def parsed(address: str) -> tuple[str, str, str]:
         raise Refusal(
             "The address of a served model holds no key and no query; put the key into DECODERS_API_KEY."
         )
-    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}", name, tokenizer or name
+    base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+    return Server(address, base, name, tokenizer or name, address.endswith(CHAT_ENDPOINT))
 
 
-def vllm_parsed(address: str) -> tuple[str, dict[str, Any]]:
-    """(name, options of vllm.LLM) of an address; values that are valid JSON, such as numbers and true, are
-    parsed. Raises Refusal with one sentence.
+def in_vllm(address: str) -> InVllm:
+    """The model of `vllm:name`; values of options that are valid JSON, such as numbers and true, are parsed.
+    Raises Refusal with one sentence.
     """
     name, *pairs = address.removeprefix(VLLM).split(",")
     options = {}
@@ -65,19 +93,7 @@ def vllm_parsed(address: str) -> tuple[str, dict[str, Any]]:
             options[key] = value
     if not name:
         raise Refusal(f"A model in vLLM is named {VLLM_FORM}, not {address[:100]!r}.")
-    return name, options
-
-
-def words_of(name: str) -> str:
-    """The name of the model whose tokenizer a model uses. Raises Refusal with one sentence."""
-    if name.startswith(VLLM):
-        return vllm_parsed(name)[0]
-    return parsed(name)[2] if is_address(name) else name
-
-
-def check_server_address(address: str) -> None:
-    """Raises Refusal with one sentence for an invalid address."""
-    vllm_parsed(address) if address.startswith(VLLM) else parsed(address)
+    return InVllm(address, name, options)
 
 
 def held_by(engine: str, name: str) -> str:

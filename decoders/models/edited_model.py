@@ -3,7 +3,6 @@ model writes.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from transformers import PreTrainedTokenizerBase
@@ -11,25 +10,25 @@ from transformers.modeling_utils import PreTrainedModel
 
 from decoders.models import edited_names as names
 from decoders.models import lora
-from decoders.models.catalog import locate
 from decoders.models.editing import depth, matrices
 from decoders.models.editing.lora_algebra import combined
 from decoders.models.loaded_model import LoadedModel
+from decoders.models.names import Edited, Hub, Local, stored
 from decoders.refusal import Refusal
 
 
-def changed(name: str, changes: names.Edited, base: LoadedModel) -> LoadedModel:
-    """`base`, freshly loaded, with the changes that `name` describes. Raises Refusal with one sentence."""
+def changed(asked: Edited, base: LoadedModel) -> LoadedModel:
+    """`base`, freshly loaded, with the changes that are asked. Raises Refusal with one sentence."""
     if getattr(base.model.config, "quantization_config", None):
-        raise Refusal(f"The model {changes.base!r} is quantised already; edit one that is not.")
+        raise Refusal(f"The model {asked.base.name!r} is quantised already; edit one that is not.")
     model = base.model
-    if changes.terms:
-        model = with_modules(changes.base, model, base.tokenizer, changes.terms)
-    model = edited(model, changes.edits, min(base.eos, default=0))
-    return LoadedModel(name, model.eval().requires_grad_(False), base.tokenizer)
+    if asked.terms:
+        model = with_modules(asked.base, model, base.tokenizer, asked.terms)
+    model = edited(model, asked.edits, min(base.eos, default=0))
+    return LoadedModel(asked.name, model.eval().requires_grad_(False), base.tokenizer)
 
 
-def edited(model: PreTrainedModel, edits: tuple[tuple[str, str], ...], begin: int) -> PreTrainedModel:
+def edited(model: PreTrainedModel, edits: names.Edits, begin: int) -> PreTrainedModel:
     """A copy with these edits applied in order. Wanda calibrates on text that the model samples after the
     token `begin`. Raises Refusal with one sentence.
     """
@@ -58,22 +57,21 @@ def edit(model: PreTrainedModel, key: str, value: str, begin: int) -> PreTrained
 
 
 def with_modules(
-    base: str,
+    base: Local,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    terms: tuple[tuple[float, str], ...],
+    terms: tuple[tuple[float, Local], ...],
 ) -> PreTrainedModel:
     """`model` with a sum of low-rank modules, and their tokens added to `tokenizer`. Raises Refusal with
     one sentence if a name is not that of a module for this base.
     """
     adapters = []
-    for weight, name in terms:
-        folder = Path(locate(name)[0])
-        if not lora.is_adapter(folder):
-            raise Refusal(f"{name!r} is not a low-rank module; add one such as llama-tiny-verilog.")
-        adapters.append((weight, lora.read_adapter(folder)))
-    both = combined(adapters)
-    if both.base.resolve() != Path(locate(base)[0]).resolve():
-        raise Refusal(f"The modules change {both.base.name!r}, not {base!r}; name that model first.")
+    for weight, module in terms:
+        if isinstance(module, Edited | Hub) or not lora.is_adapter(module.folder):
+            raise Refusal(f"{module.name!r} is not a low-rank module; add one such as llama-tiny-verilog.")
+        adapters.append((weight, lora.read_adapter(module.folder)))
+    both, whole = combined(adapters), stored(base)
+    if isinstance(whole, Hub) or both.base.resolve() != whole.folder.resolve():
+        raise Refusal(f"The modules change {both.base.name!r}, not {base.name!r}; name that model first.")
     lora.with_tokens(tokenizer, both.tokens)
     return lora.applied(model.float(), both).to(model.dtype)

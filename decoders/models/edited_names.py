@@ -1,7 +1,7 @@
 """Parses names of edited models: `llama-tiny:wanda=0.5:bits=4`, `llama-tiny:drop=a3.m5.7`, and sums of
 low-rank modules, `llama-tiny+0.5*llama-tiny-verilog+0.5*llama-tiny-summaries`.
 
-Edits are applied from left to right. Knows names, no weights; imports no torch.
+Edits are applied from left to right.
 """
 
 import re
@@ -15,6 +15,8 @@ FORM = (
 )
 EDIT = re.compile(r":([a-z]+)=([^:+]*)")
 TERM = re.compile(r"\+(-?[0-9.]+)\*([^:+*]+)")
+Terms = tuple[tuple[float, str], ...]  # weight, name of a module
+Edits = tuple[tuple[str, str], ...]  # edit, its value
 TAIL = re.compile(r"(?P<terms>(?:\+-?[0-9.]+\*[^:+*]+)*)(?P<edits>(?::[a-z]+=[^:+]*)*)$")
 
 
@@ -34,33 +36,18 @@ class Blocks:
         return ".".join(f"{kind}{layer + 1}" for layer, kind in sorted(parts))
 
 
-@dataclass(frozen=True)
-class Edited:
-    """A parsed name: (weight, module) of the modules to add, then (edit, value) of the edits."""
-
-    base: str
-    terms: tuple[tuple[float, str], ...]
-    edits: tuple[tuple[str, str], ...]
-
-
-def edits_of(name: str) -> Edited | None:
-    """The edits in a name, None if it has none. Raises Refusal with one sentence."""
-    if name.startswith(("http://", "https://", "vllm:")):
-        return None
+def split(name: str) -> tuple[str, Terms, Edits]:
+    """A name in three: the base's, the low-rank modules that are added to it, and the edits of the sum; both
+    empty if the name has none. Raises Refusal with one sentence.
+    """
     tail = TAIL.search(name)
-    if tail is None or not tail.group() or not tail.start():
-        return None
+    if tail is None or not tail.start():
+        return name, (), ()
     edits = tuple(EDIT.findall(tail["edits"]))
     for key, value in edits:
         check_edit(key, value)
     terms = tuple((weight(x), module) for x, module in TERM.findall(tail["terms"]))
-    return Edited(name[: tail.start()], terms, edits)
-
-
-def base_of(name: str) -> str:
-    """The name of the model that is edited."""
-    edited = edits_of(name)
-    return edited.base if edited else name
+    return name[: tail.start()], terms, edits
 
 
 def weight(text: str) -> float:

@@ -13,18 +13,16 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
-from decoders.heads import KINDS, SCORERS, DraftModule, Target
+from decoders.heads import DraftModule, Target
 from decoders.models import catalog
 from decoders.models.catalog import kind, with_weights
+from decoders.models.head_kinds import KINDS
+from decoders.models.names import existing_folder
 from decoders.models.rounded_change import SCALE, int8_rows
 from decoders.refusal import Refusal, said_by
 
 FORMAT, VERSION = "decoding-explorer-heads", 1
 KEYS = {"target", "target_weights_sha256", "tokenizer_sha256", "modules"}  # required in config.json
-PARTNER_SETTINGS = {
-    "acceptance": "against",
-    "outlook": "of",
-}  # module -> setting that names its pair's other model
 TAP = (
     "hidden: after the last norm, row n follows token n; states l: residual stream after l layers, no norm; "
     "a guess of depth k at row n is for token n + 1 + k"
@@ -102,19 +100,21 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     return tensors | {name: tensors.pop(name + SCALE) * tensors[name].float() for name in small}
 
 
-def shipped_heads(wanted: str = "heads") -> list[str]:
-    """Names of the shipped heads of kind `wanted`: those that draft, or a kind that scores."""
+def shipped_heads() -> list[str]:
+    """Names of the shipped heads that draft."""
     configs = catalog.SHIPPED.glob("*/config.json")
-    return sorted(path.parent.name for path in configs if kind(json.loads(path.read_text("utf-8"))) == wanted)
+    return sorted(
+        path.parent.name for path in configs if kind(json.loads(path.read_text("utf-8"))) == "heads"
+    )
 
 
 def find(name: str) -> Path:
     """The folder of heads with this shipped name or path. Raises Refusal with one sentence."""
     if "/" not in name and (catalog.SHIPPED / name).is_dir():
         return with_weights(name)
-    folder = Path(name).expanduser()
-    known = ", ".join(shipped_heads()) or "none is shipped yet"
-    if not folder.is_dir():
+    folder = existing_folder(name)
+    if folder is None:
+        known = ", ".join(shipped_heads()) or "none is shipped yet"
         raise Refusal(f"There are no draft heads {name!r}; name a folder or shipped heads ({known}).")
     for file in ("config.json", "model.safetensors"):
         if not (folder / file).exists():
@@ -166,7 +166,8 @@ def check_partner(name: str, config: dict, partner: str, weights: str) -> None:
 def named_partners(config: dict) -> list[str]:
     """The other models that modules name in their settings."""
     settings = [module["settings"] for module in config["modules"].values()]
-    return [each[key] for each in settings for key in PARTNER_SETTINGS.values() if key in each]
+    keys = [kind.partner for kind in KINDS.values() if kind.partner]
+    return [each[key] for each in settings for key in keys if key in each]
 
 
 def rank_accuracy(folder: Path, part: str) -> list[list[float]] | None:
@@ -190,7 +191,7 @@ def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, Dr
         tensors = read_tensors(folder / "model.safetensors")
         modules = {}
         for part, module_config in config["modules"].items():
-            module = (KINDS | SCORERS)[module_config["kind"]](target, **module_config["settings"])
+            module = KINDS[module_config["kind"]].head(target, **module_config["settings"])
             prefix = part + "."
             own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
             module.load_state_dict(own)

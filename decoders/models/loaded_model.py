@@ -13,28 +13,11 @@ from decoders.engine.flow_engine import FlowEngine
 from decoders.engine.masked_engine import MaskedEngine
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.state_engine import engine_of
-from decoders.heads import (
-    M2R2,
-    Acceptance,
-    AdaEagle,
-    Aligned,
-    AutoDeco,
-    DraftModule,
-    Filter,
-    Judge,
-    KeyMask,
-    Outlook,
-    ParallelStreams,
-    Planner,
-    Ranker,
-    Reward,
-    TunedLens,
-)
 from decoders.model_defaults import listed, settings_of
-from decoders.models import catalog, head_files
+from decoders.models import head_files
 from decoders.models.catalog import kind, sorted_draft, with_weights
 from decoders.models.companions import loaded, shipped_companion
-from decoders.models.model_heads import heads_inside, load_heads
+from decoders.models.model_heads import Heads, shipped_for
 from decoders.models.token_bytes import TokenBytes
 from decoders.refusal import Refusal
 
@@ -73,6 +56,11 @@ class LoadedModel:
         return TokenBytes(self.tokenizer)
 
     @property
+    def special(self) -> set[int]:
+        """Tokens that are no piece of a text."""
+        return self.bytes_of.special
+
+    @property
     def eos(self) -> frozenset[int]:
         """End-of-text tokens: those of the generation config, else the tokenizer's."""
         ids = self.model.generation_config.eos_token_id
@@ -108,7 +96,7 @@ class LoadedModel:
         return " ".join(filter(None, (self.engine.note, own))) or None
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a prompt. Raises ValueError if it is empty."""
+        """Token ids of a prompt. Raises Refusal if it is empty."""
         ids = self.tokenizer(text)["input_ids"]
         if not text or not ids:
             raise Refusal("The prompt is empty; type at least one character.")
@@ -141,69 +129,11 @@ class LoadedModel:
         return own * copies + sum(t.numel() * t.element_size() for t in kept)
 
     @cached_property
-    def heads(self) -> dict[str, DraftModule]:
-        """Name -> draft module: those shipped for exactly this model, from all their folders, or the
-        multi-token layer in the model's own files; empty if there are none. Raises Refusal with one
-        sentence if they do not fit.
+    def heads(self) -> Heads:
+        """Its heads by kind: those shipped for exactly this model, or the layer in its own files, and those
+        that were added (`add_heads`).
         """
-        return self._shipped("heads") or heads_inside(self.name, self.model)
-
-    @cached_property
-    def reward(self) -> Reward | None:
-        """The reward head shipped for exactly this model, None if there is none. Raises Refusal with one
-        sentence if it does not fit.
-        """
-        return next(iter(self._shipped("reward").values()), None)
-
-    @cached_property
-    def acceptance(self) -> Acceptance | None:
-        """As `reward`: the head that predicts which of this draft model's tokens a target accepts."""
-        return next(iter(self._shipped("acceptance").values()), None)
-
-    @cached_property
-    def adaeagle(self) -> AdaEagle | None:
-        """As `reward`: the network that predicts the accepted length of a chain drafted by EAGLE's layer."""
-        return next(iter(self._shipped("adaeagle").values()), None)
-
-    @cached_property
-    def judge(self) -> Judge | None:
-        """As `reward`: the head that predicts which tokens are right."""
-        return next(iter(self._shipped("judge").values()), None)
-
-    @cached_property
-    def lens(self) -> TunedLens | None:
-        """As `reward`: the maps of a tuned lens for its intermediate states."""
-        return next(iter(self._shipped("lens").values()), None)
-
-    @cached_property
-    def leank(self) -> KeyMask | None:
-        """As `reward`: the key channels that the memory LeanK keeps."""
-        return next(iter(self._shipped("leank").values()), None)
-
-    @cached_property
-    def outlook(self) -> Outlook | None:
-        """As `reward`: the head that predicts how much of a window of drafted tokens is accepted."""
-        return next(iter(self._shipped("outlook").values()), None)
-
-    @cached_property
-    def ranker(self) -> Ranker | None:
-        """As `reward`: the head that scores how well a continuation fits the text before it."""
-        return next(iter(self._shipped("ranker").values()), None)
-
-    @cached_property
-    def planner(self) -> Planner | None:
-        """As `reward`: the head that predicts which units of a text a summary will cover."""
-        return next(iter(self._shipped("planner").values()), None)
-
-    @cached_property
-    def streams(self) -> ParallelStreams | None:
-        """As `reward`: the modules with which several streams write one answer."""
-        return next(iter(self._shipped("streams").values()), None)
-
-    @cached_property
-    def m2r2(self) -> M2R2 | None:
-        """As `reward`: the adapters of a fast residual stream through its first layers."""
-        return next(iter(self._shipped("m2r2").values()), None)
+        return shipped_for(self)
 
     def _place(self) -> tuple[torch.dtype, torch.device]:
         """The dtype and the device of its weights."""
@@ -228,28 +158,6 @@ class LoadedModel:
         dtype, device = self._place()
         model = loaded(with_weights(name), dtype).to(device).eval().requires_grad_(False)
         return LoadedModel(name, model, self.tokenizer, tokens_of=self)
-
-    @cached_property
-    def filter(self) -> Filter | None:
-        """As `reward`: the network that predicts which positions of a block hold their final token."""
-        return next(iter(self._shipped("filter").values()), None)
-
-    @cached_property
-    def autodeco(self) -> AutoDeco | None:
-        """As `reward`: the heads that set temperature and top-p for its next token."""
-        return next(iter(self._shipped("autodeco").values()), None)
-
-    @cached_property
-    def aligned(self) -> Aligned | None:
-        """As `reward`: a small network after its last layer that aligns its texts with some reward."""
-        return next(iter(self._shipped("aligned").values()), None)
-
-    def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:
-        modules: dict[str, torch.nn.Module] = {}
-        for name in head_files.shipped_heads(wanted):
-            if head_files.read_config(name, catalog.SHIPPED / name)["target"] == self.name:
-                modules |= load_heads(name, self)
-        return modules
 
     def capture(self) -> None:
         """Makes its engine record forwards as CUDA graphs on a GPU, if it can (`Engine.capture`)."""

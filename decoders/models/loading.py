@@ -13,15 +13,14 @@ from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
 from transformers.utils import logging
 
 from decoders.models import hub, load_problems, lora, rounded_change
-from decoders.models.address import is_address
-from decoders.models.catalog import is_hub_id, locate
+from decoders.models.address import InVllm, Server
 from decoders.models.companions import class_of
 from decoders.models.edited_model import changed
-from decoders.models.edited_names import edits_of
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.memory_estimate import config_of, pick_device, pick_dtype, quantised
+from decoders.models.names import Edited, Hub, Local, Stored, resolve
 from decoders.models.published_denoisers import weight_names
-from decoders.models.served_model import connect
+from decoders.models.served_model import connect, start
 from decoders.models.tokenizer_files import tokenizer_of
 from decoders.refusal import Refusal, said_by
 
@@ -29,23 +28,28 @@ from decoders.refusal import Refusal, said_by
 def load(
     name: str, device: str = "auto", dtype: str = "auto", progress: hub.Progress | None = None
 ) -> LoadedModel:
-    """Loads a shipped model, a folder, or a Hub id (optionally `id@revision`), in evaluation mode, with the
-    edits in its name (`edited_names.py`). For an address it connects to the server, which decides dtype and
-    device.
+    """Loads the model that a name means (`names.py`), in evaluation mode, with the edits in its name
+    (`edited_names.py`). For an address it connects to the server, which decides dtype and device.
 
     dtype: auto (float32 on the CPU, the model's own on CUDA), float32, bfloat16 or float16. `progress` is
     called as loading proceeds and may raise InterruptedError. Raises Refusal with one sentence.
     """
-    if is_address(name):
-        return connect(name)
-    if changes := edits_of(name):
-        return changed(name, changes, load(changes.base, device, dtype, progress))
-    device = pick_device(device)
-    report = progress or (lambda words, done, total: None)
-    where, revision = locate(name)
-    if is_hub_id(name):
-        where = str(hub.fetch(where, revision, report))
-    config = config_of(name, where)
+    match resolve(name):
+        case Server() as server:
+            return connect(server)
+        case InVllm() as model:
+            return start(model)
+        case source:
+            return read(source, device, dtype, progress)
+
+
+def read(source: Local, device: str, dtype: str, progress: hub.Progress | None) -> LoadedModel:
+    """As `load`, for a model whose weights are read here."""
+    if isinstance(source, Edited):
+        return changed(source, read(source.base, device, dtype, progress))
+    name, device = source.name, pick_device(device)
+    folder = files(source, progress or (lambda words, done, total: None))
+    config = config_of(name, str(folder))
     if config.is_encoder_decoder:
         raise Refusal(f"The model {name!r} is an encoder-decoder; choose a causal language model.")
     if (
@@ -55,15 +59,15 @@ def load(
     chosen = pick_dtype(dtype, device, config)
     try:
         with loaded_weights_reported(name, progress):
-            tokenizer = tokenizer_of(Path(where))
-            if lora.is_adapter(Path(where)):
-                model = lora.with_low_rank_change(Path(where), chosen)
+            tokenizer = tokenizer_of(folder)
+            if lora.is_adapter(folder):
+                model = lora.with_low_rank_change(folder, chosen)
             else:
                 model = (
-                    rounded_change.with_change(Path(where), chosen)
-                    if rounded_change.is_change(Path(where))
+                    rounded_change.with_change(folder, chosen)
+                    if rounded_change.is_change(folder)
                     else class_of(config.to_dict()).from_pretrained(
-                        where,
+                        folder,
                         config=config,
                         key_mapping=weight_names(config),
                         dtype=chosen,
@@ -77,9 +81,14 @@ def load(
     except ImportError as error:
         raise Refusal(not_installed(name, config, error)) from error
     except Exception as error:  # of a damaged file transformers raises whatever its code comes upon
-        raise Refusal(load_problems.load_failure(name, where, error)) from error
+        raise Refusal(load_problems.load_failure(name, folder, error)) from error
     model = model.eval().requires_grad_(False)
     return LoadedModel(name, model if quantised(config) else model.to(device), tokenizer)
+
+
+def files(source: Stored, report: hub.Progress) -> Path:
+    """The folder with a model's files, downloaded if needed. Raises Refusal with one sentence."""
+    return hub.fetch(source.id, source.revision, report) if isinstance(source, Hub) else source.folder
 
 
 def placed(config: PreTrainedConfig, device: str) -> dict:

@@ -16,9 +16,9 @@ from transformers import AutoConfig, PreTrainedConfig
 from decoders.engine import fast_llama
 from decoders.engine.kv_cache import slot_bytes
 from decoders.models import architectures, hub, load_problems, lora, published_denoisers, rounded_change
-from decoders.models.address import is_address
-from decoders.models.catalog import locate
+from decoders.models.address import InVllm, Server
 from decoders.models.model_heads import names_heads
+from decoders.models.names import Hub, resolve, stored
 from decoders.refusal import Refusal
 
 TOKENS = 2048  # of KV cache in the estimate: all lanes of a run together, prompts included
@@ -44,6 +44,7 @@ class Footprint:
     weights: int
     per_token: int
     download: int
+    held_by_server: bool = False
 
     @property
     def total(self) -> int:
@@ -52,7 +53,7 @@ class Footprint:
 
     def sentence(self) -> str:
         """The sum, in words."""
-        if is_address(self.name):
+        if self.held_by_server:
             return f"{self.name} is held by its server, or by vLLM; what it takes is not counted here."
         size = self.weights // (self.parameters * self.copies or 1)
         laid = ", up to 3 times for speed" if self.copies == 3 else ""
@@ -78,7 +79,7 @@ def pick_device(device: str = "auto") -> str:
 
 
 def pick_dtype(dtype: str, device: str, config) -> torch.dtype:
-    """`auto` is float32 on the CPU and the model's own dtype on CUDA. Raises ValueError for an unknown
+    """`auto` is float32 on the CPU and the model's own dtype on CUDA. Raises Refusal for an unknown
     name.
     """
     if dtype not in DTYPES:
@@ -92,19 +93,19 @@ def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint
     sentence.
     """
     device = pick_device(device)
-    where, revision = locate(name)
-    if is_address(name):
-        return Footprint(name, 0, "served", 1, 0, 0, 0)
-    folder, download = Path(where), 0
-    if names_heads(name):  # they have the target's dtype and further keys and values of their own
+    source, download = resolve(name), 0
+    if isinstance(source, Server | InVllm):
+        return Footprint(name, 0, "served", 1, 0, 0, 0, held_by_server=True)
+    source = stored(source)
+    folder = hub.cached(source.id, source.revision) if isinstance(source, Hub) else source.folder
+    if folder and names_heads(name):  # they have the target's dtype and further keys and values of their own
         count = header_parameters(folder)
         return Footprint(name, count, "bfloat16", 1, 2 * count, 0, 0)
-    if not folder.is_dir():
-        folder = hub.cached(where, revision)
+    where, revision = (str(folder), None) if folder else (source.id, source.revision)
     if folder is None:
         repository = hub.listing(where, revision)
         revision, download = repository.commit, repository.missing
-    config = config_of(name, where if folder is None else str(folder), revision if folder is None else None)
+    config = config_of(name, where, revision)
     if folder and lora.is_adapter(folder):  # merged when loaded
         count = header_parameters(lora.base_of(folder)) + len(lora.added(folder)) * config.hidden_size
     elif folder and rounded_change.is_change(folder):

@@ -13,11 +13,11 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from decoders.engine.served import Client, ServedEngine, ServerProblem
 from decoders.models import vllm_client
-from decoders.models.address import CHAT_ENDPOINT, VLLM, parsed, vllm_parsed
-from decoders.models.catalog import locate
+from decoders.models.address import InVllm, Server
 from decoders.models.completions_client import CompletionsClient
-from decoders.models.edited_names import edits_of
 from decoders.models.loaded_model import LoadedModel
+from decoders.models.model_heads import Heads
+from decoders.models.names import Edited, place, resolve
 from decoders.models.openai_server import REFUSED
 from decoders.models.text_stream_client import CHAT, COMPLETIONS, TextStreamClient
 from decoders.models.token_bytes import TokenBytes
@@ -65,8 +65,10 @@ class ServedModel(LoadedModel):
         """0: it takes next to no memory of this machine."""
         return 0
 
-    def _shipped(self, wanted: str) -> dict:
-        return {}
+    @cached_property
+    def heads(self) -> Heads:
+        """None: they read states, which a server does not give."""
+        return Heads()
 
     def facts(self) -> dict:
         """As `LoadedModel.facts`, as far as the server provides them."""
@@ -82,25 +84,24 @@ class ServedModel(LoadedModel):
         }
 
 
-def connect(address: str) -> ServedModel:
-    """The model at an address. Raises Refusal with one sentence if it cannot be used."""
-    if address.startswith(VLLM):
-        return in_this_process(address)
-    base, name, of = parsed(address)
+def connect(server: Server) -> ServedModel:
+    """The model on a server. Raises Refusal with one sentence if it cannot be used."""
+    base, of = server.base, server.tokenizer
     try:
-        tokenizer = tokenizer_of(of)
+        tokenizer = tokenizer_of(*whole(of))
     except (OSError, ValueError, KeyError) as error:
         raise Refusal(
-            f"There is no tokenizer {of[:80]!r} here; name one: {base}#{name},tokenizer=folder or Hub id."
+            f"There is no tokenizer {of[:80]!r} here; name one: {base}#{server.model},tokenizer=folder or "
+            "Hub id."
         ) from error
-    client = CompletionsClient(base, name, len(tokenizer))
+    client = CompletionsClient(base, server.model, len(tokenizer))
     try:
         context = client.listed().get("max_model_len") or 1 << 17
-        client = usable(client, tokenizer, address.endswith(CHAT_ENDPOINT))
+        client = usable(client, tokenizer, server.chat)
     except ServerProblem as error:
         client.close()
         raise Refusal(str(error)) from error
-    return ServedModel(address, client, context, tokenizer)
+    return ServedModel(server.name, client, context, tokenizer)
 
 
 def usable(asked: CompletionsClient, tokenizer, chat: bool) -> Client:
@@ -130,25 +131,25 @@ def usable(asked: CompletionsClient, tokenizer, chat: bool) -> Client:
     raise refusal
 
 
-def tokenizer_of(name: str) -> PreTrainedTokenizerBase:
+def tokenizer_of(where: str, revision: str | None) -> PreTrainedTokenizerBase:
     """The tokenizer of a model on this machine or the Hub. Raises what transformers raises."""
-    where, revision = whole(name)
     return AutoTokenizer.from_pretrained(where, revision=revision or "main", trust_remote_code=False)
 
 
 def whole(name: str) -> tuple[str, str | None]:
-    """As `catalog.locate`, for a model that vLLM can load. Raises Refusal with one sentence for an edited
-    one.
-    """
-    if edits_of(name):
-        raise Refusal(f"A server holds whole models, and {name!r} is edited; name its base.")
-    return locate(name)
+    """`names.place` of a model that a server can hold. Raises Refusal with one sentence for any other."""
+    match resolve(name):
+        case Edited():
+            raise Refusal(f"A server holds whole models, and {name!r} is edited; name its base.")
+        case Server() | InVllm():
+            raise Refusal(f"A model on a server has the tokens of a folder or Hub id, not of {name[:80]!r}.")
+        case source:
+            return place(source)
 
 
-def in_this_process(address: str) -> ServedModel:
-    """The model of a `vllm:` address. Raises Refusal with one sentence if it cannot be used."""
-    name, options = vllm_parsed(address)
-    where, revision = whole(name)
-    tokenizer = tokenizer_of(name)
-    client = vllm_client.start(where, ({"revision": revision} if revision else {}) | options)
-    return ServedModel(address, client, client.context, tokenizer)
+def start(model: InVllm) -> ServedModel:
+    """The model in vLLM in this process. Raises Refusal with one sentence if it cannot be used."""
+    where, revision = whole(model.model)
+    tokenizer = tokenizer_of(where, revision)
+    client = vllm_client.start(where, ({"revision": revision} if revision else {}) | model.options)
+    return ServedModel(model.name, client, client.context, tokenizer)

@@ -34,7 +34,10 @@ class TableModel:
     embedding: torch.Tensor | None = None  # [V, d]
     generation: dict = field(default_factory=dict)  # processors, as in a model's generation config
     companions: dict[str, Any] = field(default_factory=dict)  # kind -> model of that kind
+    heads: dict[str, Any] = field(default_factory=dict)  # kind -> head
     model_kind = "causal"
+    special: frozenset[int] = frozenset()
+    cut = sorted_draft = None  # see model_interface.Model
 
     @property
     def engine(self) -> "TableModel":

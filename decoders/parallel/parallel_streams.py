@@ -69,7 +69,7 @@ class Streams:
 
     def __init__(self, lane: Lane):
         self.lane, self.parameters = lane, lane.parameters
-        self.modules = lane.models["target"].streams
+        self.modules = lane.models["target"].heads["streams"]
         self.trunk = StreamTrunk(lane.models["target"].model, self.modules)
         self.round = self.unread = self.next_section = 0
         self.bus: Bus | None = None
@@ -234,7 +234,7 @@ class Streams:
 
 def suits(parameters: dict, target: Any) -> str | None:
     """A message if the target has no modules, else None."""
-    return NONE_HERE.format(target.name) if getattr(target, "streams", None) is None else None
+    return NONE_HERE.format(target.name) if "streams" not in target.heads else None
 
 
 def badge(parameters: dict) -> str:

@@ -120,7 +120,7 @@ def autodeco(lane: Lane) -> Iterator[None]:
     P, which the hard one keeps: P was learned as "stop before". If there are no heads for the model,
     temperature and top_p are used as entered; so they are for a head that its authors did not train.
     """
-    heads = getattr(lane.models["target"], "autodeco", None)
+    heads = lane.models["target"].heads.get("autodeco")
     if heads is None and lane.parameters["predict"] != NEITHER:
         given = lane.parameters
         lane.note(NO_HEADS.format(lane.models["target"].name, given["temperature"], given["top_p"]))

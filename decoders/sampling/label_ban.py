@@ -33,7 +33,7 @@ def unreadable(parameters: dict, target) -> str | None:
 
 def labels_of(parameters: dict, target) -> list[list[int]]:
     """The token sequences of the label."""
-    return sequences("label", parameters["label"], getattr(target, "cut", None), target.engine.vocabulary)
+    return sequences("label", parameters["label"], target.cut, target.engine.vocabulary)
 
 
 def completing(labels: Sequence[Sequence[int]], text: Sequence[int]) -> list[int]:

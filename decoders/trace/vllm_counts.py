@@ -62,7 +62,7 @@ def from_json(record: object) -> dict | None:
     """The counts in a JSON value, in the form of `checked`; None if it holds none.
 
     Reads an object with the names of vLLM's metrics, with or without `vllm:spec_decode_`, and the counts of
-    one request, alone or inside the answer. Raises ValueError as `from_prometheus` does.
+    one request, alone or inside the answer. Raises Refusal as `from_prometheus` does.
     """
     if not isinstance(record, dict):
         return None

@@ -144,7 +144,7 @@ def random_llama(name: str, shape: dict, device: str) -> Any:
     import torch
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-    from decoders.models.catalog import TARGET, locate
+    from decoders.models.catalog import TARGET, with_weights
     from decoders.models.loaded_model import LoadedModel
     from decoders.models.memory_estimate import free_bytes
 
@@ -160,5 +160,5 @@ def random_llama(name: str, shape: dict, device: str) -> Any:
             model = LlamaForCausalLM(config)
     finally:
         torch.set_default_dtype(before)
-    tokenizer = AutoTokenizer.from_pretrained(locate(TARGET)[0], trust_remote_code=False)
+    tokenizer = AutoTokenizer.from_pretrained(with_weights(TARGET), trust_remote_code=False)
     return LoadedModel(name, model.eval().requires_grad_(False), tokenizer)

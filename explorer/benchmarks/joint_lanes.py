@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from explorer.runs.load_pair import load_models
+from explorer.runs.validation import RunRequest, check
 from explorer.timing import NEW_TOKENS, PROMPTS, figure
 
 if TYPE_CHECKING:
@@ -87,15 +88,15 @@ def burdens(models: dict, prompts: list[list[int]]) -> list[float]:
     return ratios
 
 
-def lane_of(models: dict, prompts: list[list[int]]) -> Callable[[dict], list]:
+def lane_of(models: dict, prompts: list[list[int]]) -> Callable[[RunRequest], list]:
     """A function that makes the one lane of a run; the seed in its request selects the prompt."""
     from decoders.lane import Lane, Limits
     from explorer.runs.lane_factory import CALLBACKS
 
-    def make(request: dict) -> list[Lane]:
-        (asked,) = request["lanes"]
-        prompt, limits = prompts[asked["seed"]], Limits(NEW_TOKENS)
-        return [Lane(asked["strategy"], prompt, models, {}, asked["seed"], limits, callbacks=CALLBACKS)]
+    def make(request: RunRequest) -> list[Lane]:
+        (asked,) = request.lanes
+        prompt, limits = prompts[asked.seed], Limits(NEW_TOKENS)
+        return [Lane(asked.strategy, prompt, models, {}, asked.seed, limits, callbacks=CALLBACKS)]
 
     return make
 
@@ -104,7 +105,7 @@ def decoded(runs: "Runs", strategy: str, lanes: list[int]) -> list[list[int]]:
     """The tokens that these lanes write, each in a run of its own; returns when all are done."""
     wanted = [{"strategy": strategy, "parameters": {}, "seed": at} for at in lanes]
     request = {"prompt": "its tokens are above", "max_new_tokens": NEW_TOKENS}
-    started = [runs.start(request | {"lanes": [lane]}, "") for lane in wanted]
+    started = [runs.start(check(request | {"lanes": [lane]}), "") for lane in wanted]
     while any(run.state == "running" for run in started):
         time.sleep(0.001)
     return [record.trace.output() for run in started for record in run.records]

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from decoders.models.catalog import locate
+from decoders.models.names import local, place, stored
 from explorer.benchmarks.page_latency import READY, app, fresh_page, missing
 from explorer.timing import figure
 
@@ -71,7 +71,7 @@ def endless(name: str) -> Iterator[Path]:
     """A temporary copy of a local model's folder with a longer context and an end-of-text token that never
     occurs.
     """
-    where, _ = locate(name)
+    where, _ = place(stored(local(name)))
     with tempfile.TemporaryDirectory() as home:
         copy = Path(shutil.copytree(where, Path(home) / Path(where).name))
         amend(copy / "config.json", max_position_embeddings=CONTEXT)

@@ -18,7 +18,7 @@ from decoders.strategy import Strategy
 from decoders.trace.trace import load
 from explorer.catalog import origins, papers
 from explorer.runs.model_pool import Loader
-from explorer.runs.validation import check_models
+from explorer.runs.validation import check
 from visualizers.registry import titles
 
 FOLDER = assets() / "examples" / "methods"
@@ -387,7 +387,7 @@ def record(loader: Loader, names: Sequence[str] = ()) -> None:
             continue
         if "models" not in setup and suitability.problem(strategy, parameters, loader.models):
             continue
-        models = check_models(setup.get("models"))
-        loader.open(models)
         lane = {"strategy": name, "parameters": setup["parameters"], "seed": 0}
-        make({**setup, "lanes": [lane], "models": models})[0].run().save(file_of(name))
+        request = check({**setup, "lanes": [lane]})
+        loader.open(request.models)
+        make(request)[0].run().save(file_of(name))

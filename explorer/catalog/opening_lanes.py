@@ -3,7 +3,7 @@
 Before the models are loaded, their files say what to expect; `that_run` asks the models themselves.
 """
 
-from decoders.models.catalog import same_tokens
+from decoders.models.shared_tokens import same_tokens
 from explorer.catalog import origins, recorded_runs
 
 COUNT = 2

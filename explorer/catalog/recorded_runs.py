@@ -59,10 +59,11 @@ def record(loader: Loader, lanes: list[dict] = LANES, prompt: str = PROMPT) -> N
     """Decodes the stored run again and writes its files. Raises Refusal with one sentence."""
     from decoders.registry import get
     from explorer.runs.lane_factory import lane_maker
+    from explorer.runs.validation import check
 
     request = {"prompt": prompt, "max_new_tokens": MAX_NEW_TOKENS, "lanes": lanes}
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for number, lane in enumerate(lane_maker(loader)(request), 1):
+    for number, lane in enumerate(lane_maker(loader)(check(request)), 1):
         lane.run().save(FOLDER / f"first-{number}.json.gz")
     views = {lane["strategy"]: get(lane["strategy"]).views[0] for lane in lanes}
     request["lanes"] = [{**lane, "view": views[lane["strategy"]]} for lane in lanes]

@@ -7,6 +7,7 @@ Knows traces and settings, nothing of runs or pages.
 import base64
 import gzip
 import re
+from dataclasses import asdict
 
 from decoders.refusal import Refusal
 from decoders.strategy import shortened
@@ -120,8 +121,8 @@ def check_run(record: dict) -> tuple[dict, list[Trace]]:
     if not isinstance(given, dict):
         raise Refusal("This run has no settings; choose a file saved by Decoding Explorer.")
     traces = [trace.from_json(r) for r in records]
-    setup = validation.check(given)
-    lanes = setup["lanes"]
+    setup = asdict(validation.check(given))
+    lanes = setup["lanes"] = list(setup["lanes"])
     if [lane["strategy"] for lane in lanes] != [t.strategy for t in traces]:
         raise Refusal("The settings of this run name other strategies than its traces.")
     views = [lane.get("view") for lane in given["lanes"]]

@@ -25,7 +25,7 @@ from explorer.lessons.stop_cards import pages, stop_card
 from explorer.lessons.stops import PLACES, Place
 from explorer.page_requests import Call, Lesson
 from explorer.runs.model_pool import Loader
-from explorer.runs.validation import as_json
+from explorer.runs.validation import as_json, check
 from visualizers.scene.marks import probability
 
 ASSETS = assets()
@@ -83,7 +83,7 @@ def with_pages(lesson: dict, saved: bool = False) -> dict:
 
 def fill_lesson(lesson: dict, traces: list[Trace]) -> dict:
     """A lesson filled with the facts of a run: `{stops}`, each from `fill_stop` with its card, and the two
-    texts of `handout`. ValueError if the run has other lanes than the lesson.
+    texts of `handout`. Refusal if the run has other lanes than the lesson.
     """
     wanted = [lane["strategy"] for lane in lesson["setup"]["lanes"]]
     if [trace.strategy for trace in traces] != wanted:
@@ -210,7 +210,9 @@ def report(loader: Loader, seeds: int) -> None:
         for seed in range(seeds):
             setup = lesson["setup"]
             moved = [{**lane, "seed": lane.get("seed", 0) + seed} for lane in setup["lanes"]]
-            filled_lesson = fill_lesson(lesson, [lane.run() for lane in make({**setup, "lanes": moved})])
+            filled_lesson = fill_lesson(
+                lesson, [lane.run() for lane in make(check({**setup, "lanes": moved}))]
+            )
             marks = "".join("✓" if stop["holds"] else "✕" for stop in filled_lesson["stops"])
             print(f"{name}: seeds {[lane['seed'] for lane in moved]} {marks}", flush=True)
 

@@ -93,7 +93,7 @@ def check_models_of_trace(trace: Trace, models: dict) -> dict:
 
 
 def text_before(trace: Trace, node: int) -> list[int]:
-    """The nodes between the prompt and `node`, in order. ValueError if `node` is part of the prompt."""
+    """The nodes between the prompt and `node`, in order. Refusal if `node` is part of the prompt."""
     nodes, trunk = trace.nodes(), len(trace.prompt)
     if node not in nodes:
         raise Refusal("This mark is not a token of the trace; choose a token.")

@@ -21,7 +21,7 @@ from decoders.trace.trace import Trace
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_summary import summary
 from explorer.runs.scheduler import Runs
-from explorer.runs.validation import check_models
+from explorer.runs.validation import check
 from explorer.schema import Asked, Value, read
 
 AT_ONCE = 16  # calls that can decode at the same time; further calls wait in a queue
@@ -73,8 +73,10 @@ def declare(runs: Runs, loader: Loader) -> None:
             request = {"prompt": call.prompt, "max_new_tokens": call.max_new_tokens, "lanes": [lane]}
             if call.models:
                 request["models"] = check_shipped(call.models, loader)
-                await loader.settled(check_models(request["models"]))
-            started = await anyio.to_thread.run_sync(runs.start, request, session)
+            checked = check(request)
+            if checked.models:
+                await loader.settled(checked.models)
+            started = await anyio.to_thread.run_sync(runs.start, checked, session)
         except Refusal as error:
             raise gr.Error(str(error), print_exception=False) from error
         try:

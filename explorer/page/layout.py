@@ -232,9 +232,10 @@ def server_functions(runs: Runs, loader: Loader, opens: bool = False) -> list:
         """
 
         async def start() -> dict:
-            await loader.settled(check(request)["models"])
+            checked = check(request)
+            await loader.settled(checked.models)
             try:
-                run = await asyncio.to_thread(runs.start, request, request.session, request.state)
+                run = await asyncio.to_thread(runs.start, checked, request.session, request.state)
             except NoLane as none:
                 return {"error": str(none), "refused": none.reasons}
             return {"run": run.id, "refused": run.refused}

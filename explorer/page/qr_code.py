@@ -30,7 +30,7 @@ def functions(runs, loader) -> list:
 
 
 def svg(link: str) -> str:
-    """The QR code of a link, as SVG; scanning it runs the set-up. ValueError if the link is too long."""
+    """The QR code of a link, as SVG; scanning it runs the set-up. Refusal if the link is too long."""
     out = io.BytesIO()
     try:
         code = segno.make(link.replace(SETUP, RUN, 1), error="l", micro=False)

@@ -13,7 +13,7 @@ from decoders.trace.trace import Trace
 from explorer.runs.model_pool import Loader, share_cores
 from explorer.runs.run_state import RefusedLane
 from explorer.runs.slices import between, pause, wait
-from explorer.runs.validation import is_ours, sentence
+from explorer.runs.validation import LaneRequest, RunRequest, is_ours, sentence
 from explorer.tasks import sandbox
 from explorer.tasks.own_syntax import allowed
 from explorer.tasks.own_tests import pass_rate, runs_code
@@ -24,23 +24,23 @@ PROGRAMS = ThreadPoolExecutor(sandbox.AT_ONCE, thread_name_prefix="programs")
 CALLBACKS = Callbacks(pass_rate, allowed, between, pause, wait, PROGRAMS)
 
 
-def lane_maker(loader: Loader) -> Callable[[dict], list]:
+def lane_maker(loader: Loader) -> Callable[[RunRequest], list]:
     """Returns a function that makes the lanes of a checked request; it waits for the models. In the place of
     a lane that cannot run is a `RefusedLane`. See `Runs`.
     """
 
-    def make(request: dict) -> list:
-        chosen = loader.find(request.get("models"))
+    def make(request: RunRequest) -> list:
+        chosen = loader.find(request.models)
         models = chosen.wait()
         from decoders.lane import Lane, Limits  # torch is imported by now
 
         share_cores(models)
-        prompt = prompt_tokens(models["target"], request["prompt"], request.get("chat"))
-        limits = Limits(max_new_tokens=request["max_new_tokens"])
+        prompt = prompt_tokens(models["target"], request.prompt, request.chat)
+        limits = Limits(max_new_tokens=request.max_new_tokens)
 
-        def lane(wanted: dict) -> Lane:
-            settings = (wanted["strategy"], prompt, models, wanted["parameters"], wanted["seed"], limits)
-            made = Lane(*settings, begin=wanted.get("begin"), callbacks=CALLBACKS)
+        def lane(wanted: LaneRequest) -> Lane:
+            settings = (wanted.strategy, prompt, models, wanted.parameters, wanted.seed, limits)
+            made = Lane(*settings, begin=wanted.begin, callbacks=CALLBACKS)
             try:
                 check_tests(made.strategy, made.parameters, text_before(made))
             except Refusal:
@@ -49,16 +49,18 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
             chosen.lanes.add(made)
             return made
 
-        return [made_or_refused(lane, one, prompt, models["target"]) for one in request["lanes"]]
+        return [made_or_refused(lane, one, prompt, models["target"]) for one in request.lanes]
 
     return make
 
 
-def made_or_refused(make: Callable[[dict], Any], wanted: dict, prompt: list[int], target) -> Any:
+def made_or_refused(
+    make: Callable[[LaneRequest], Any], wanted: LaneRequest, prompt: list[int], target
+) -> Any:
     """The lane that `make` makes of these settings, or a `RefusedLane` that says why it cannot. Refusal
     with one sentence if there is no such strategy.
     """
-    strategy = registry.get(wanted["strategy"])
+    strategy = registry.get(wanted.strategy)
     try:
         return make(wanted)
     except Exception as error:
@@ -67,8 +69,8 @@ def made_or_refused(make: Callable[[dict], Any], wanted: dict, prompt: list[int]
         trace = Trace(
             strategy=strategy.name,
             title=strategy.title,
-            parameters=usable(strategy, wanted["parameters"]),
-            seed=wanted["seed"],
+            parameters=usable(strategy, wanted.parameters),
+            seed=wanted.seed,
             models={"target": target.name},
             prompt=prompt,
             vocabulary={token: target.bytes_of(token) for token in prompt},

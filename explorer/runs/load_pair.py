@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from decoders.models.catalog import by_role, default_draft
+from decoders.models.catalog import by_role
+from decoders.models.shared_tokens import default_draft
 from decoders.refusal import Refusal
 
 

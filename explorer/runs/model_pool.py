@@ -15,7 +15,7 @@ import time
 import weakref
 from collections.abc import Sequence
 
-from decoders.models.catalog import locate
+from decoders.models.names import resolve
 from decoders.refusal import Refusal
 from explorer.runs.validation import Choice
 
@@ -111,7 +111,7 @@ class Loader(ModelSet):
         self._fill(self)
 
     def find(self, choice: Choice | None) -> ModelSet:
-        """The set of `choice` (None: the app's own), loading or loaded. ValueError if it was unloaded."""
+        """The set of `choice` (None: the app's own), loading or loaded. Refusal if it was unloaded."""
         models = self if choice is None else self.sets.get(choice)
         if models is None:
             raise Refusal(
@@ -161,7 +161,7 @@ class Loader(ModelSet):
                     f"This app offers {', '.join(sorted(self.allowed))}; its operator can allow {name!r} "
                     "with --models."
                 )
-            locate(name)
+            resolve(name)
 
     def need(self, choice: Choice) -> dict:
         """How much memory `choice` would need, see `memory_verdict`. Refusal with one sentence."""

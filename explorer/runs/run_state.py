@@ -29,7 +29,7 @@ class RefusedLane:
     trace: Trace
 
     def run(self) -> Trace:
-        """As a lane's: raises ValueError with the reason."""
+        """As a lane's: raises Refusal with the reason."""
         raise Refusal(self.trace.ended)
 
 

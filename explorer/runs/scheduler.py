@@ -21,7 +21,7 @@ from explorer.off_loop import soon
 from explorer.runs import kept, stepping
 from explorer.runs.run_state import PIECE_OPS, Record, Run, answer, snapshot_of
 from explorer.runs.slices import SLICE_SECONDS, Sliced
-from explorer.runs.validation import MAX_LANES, check
+from explorer.runs.validation import MAX_LANES, RunRequest
 from explorer.runs.view_cache import row
 
 MAX_RUNS = 128  # in the whole process; the oldest run that is not running makes room
@@ -34,7 +34,7 @@ GONE = (
     "This run is gone: the app keeps a limited number of runs, and newer ones took its place. What is on "
     "screen stays; press Run to decode again."
 )
-ASKED = ("prompt", "max_new_tokens", "chat")
+ASKED = ("prompt", "max_new_tokens", "chat")  # fields of a request that a run keeps as the user gave them
 FULL = f"A run has at most {MAX_LANES} lanes: remove one with ×, then branch again."
 
 
@@ -47,9 +47,9 @@ class NoLane(Refusal):
 
 
 class Runs:
-    """All runs of the process. `make_lanes(request)` makes the lanes of a request or raises ValueError."""
+    """All runs of the process. `make_lanes(request)` makes the lanes of a request or raises Refusal."""
 
-    def __init__(self, make_lanes: Callable[[dict], list]):
+    def __init__(self, make_lanes: Callable[[RunRequest], list]):
         self.make_lanes = make_lanes
         self.runs: dict[str, Run] = {}
         self.order: deque[str] = deque()  # whose turn it is
@@ -59,24 +59,21 @@ class Runs:
         self.memory_checked = 0.0  # when the memory of all runs was last checked
         self.closed = False
 
-    def start(self, request: dict, session: str, state: str = "running") -> Run:
-        """Starts a run of `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed}]}`.
+    def start(self, request: RunRequest, session: str, state: str = "running") -> Run:
+        """Starts a run.
 
-        A lane that cannot run says so in its place, and the others run. Raises Refusal with one sentence
-        that says what is wrong with the request, `NoLane` if no lane can run.
+        A lane that cannot run says so in its place, and the others run. Raises `NoLane` if no lane can run,
+        Refusal with one sentence if there is no room or are no models.
         """
-        checked = check(request)
         with self.wake:
             self._make_room(session)
-        lanes = self.on_worker(lambda: self.make_lanes(checked)).result()
+        lanes = self.on_worker(lambda: self.make_lanes(request)).result()
         records = [Record.of(lane) for lane in lanes]
         refused = [record.problem for record in records]
         if all(refused):
             raise NoLane(refused)
-        run = Run(
-            secrets.token_urlsafe(18), session, records, state, models=checked["models"], refused=refused
-        )
-        run.asked = {name: checked[name] for name in ASKED}
+        run = Run(secrets.token_urlsafe(18), session, records, state, models=request.models, refused=refused)
+        run.asked = {name: getattr(request, name) for name in ASKED}
         with self.wake:
             self._enter(run)
             if state == "paused":
@@ -105,7 +102,7 @@ class Runs:
     def add_lane(self, run: Run, make: Callable[[], object], replace: int | None = None) -> int:
         """Makes a lane on the worker and adds it to `run`, at the end or in place of lane `replace`.
 
-        Returns its index. The other lanes stay unchanged. ValueError if the run is full.
+        Returns its index. The other lanes stay unchanged. Refusal if the run is full.
         """
         self._room_for_lane(run, replace)
         lane = self.on_worker(make).result()
@@ -137,7 +134,7 @@ class Runs:
             raise Refusal(f"There is no lane {replace + 1} to replace.")
 
     def control(self, run_id: str, action: str) -> Run:
-        """Applies pause, resume, step (every unfinished lane once, then pause) or stop, or ValueError."""
+        """Applies pause, resume, step (every unfinished lane once, then pause) or stop, or Refusal."""
         run = self.find(run_id)
         with self.wake:
             if run.state not in ("running", "paused"):
@@ -187,7 +184,7 @@ class Runs:
         return run is None or not run.session or run.session == session
 
     def find(self, run_id: object) -> Run:
-        """The run with this id. ValueError if there is none or it was dropped."""
+        """The run with this id. Refusal if there is none or it was dropped."""
         run = self.runs.get(run_id) if isinstance(run_id, str) else None
         if run is None:
             raise Refusal(GONE)

@@ -1,7 +1,7 @@
 """Checks the settings of a run in one place for the page, the endpoints and saved files.
 
-`Setup` declares the types of a run's settings; `check` checks the values that users typed and reports
-problems in sentences for the page. Knows plain data only.
+`Setup` declares the types of a run's settings; `check` checks the values that users typed, once, and returns
+a `RunRequest`, which the scheduler and the lanes take as it is.
 """
 
 import json
@@ -115,8 +115,31 @@ class Setup(Asked):
     chat: Annotated[SystemMessage | None, BeforeValidator(nothing_if_off)] = None
 
 
-def check(given: Setup | dict) -> dict:
-    """The settings of a run as plain data. Refusal with one sentence if they cannot be used."""
+@dataclass(frozen=True)
+class LaneRequest:
+    """A lane of a checked request. Its strategy and the values of its parameters are checked by the lane."""
+
+    strategy: str
+    parameters: dict[str, Any]
+    seed: int
+    begin: dict | None = None  # see decoders/trace/given_tokens.py
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A request that has been checked: whoever gets one need not look again. models: None for the app's own;
+    chat: `{system}` if the prompt is a user's message for the chat template.
+    """
+
+    prompt: str
+    max_new_tokens: int
+    lanes: tuple[LaneRequest, ...]
+    models: Choice | None = None
+    chat: dict | None = None
+
+
+def check(given: Setup | dict) -> RunRequest:
+    """The settings of a run, checked. Refusal with one sentence if they cannot be used."""
     setup = read(Setup, given)
     if not setup.prompt:
         raise Refusal("The prompt is empty: write the beginning of a text, for example Once upon a time.")
@@ -125,27 +148,22 @@ def check(given: Setup | dict) -> dict:
             f"The prompt has {len(setup.prompt)} characters; at most {MAX_PROMPT_CHARACTERS} are allowed. "
             "Shorten it."
         )
-    return {
-        "prompt": setup.prompt,
-        "max_new_tokens": new_tokens(setup.max_new_tokens),
-        "lanes": [checked_lane(lane, number) for number, lane in enumerate(setup.lanes, 1)],
-        "models": check_models(setup.models),
-        "chat": check_chat(setup.chat),
-    }
+    return RunRequest(
+        setup.prompt,
+        new_tokens(setup.max_new_tokens),
+        tuple(checked_lane(lane, number) for number, lane in enumerate(setup.lanes, 1)),
+        check_models(setup.models),
+        check_chat(setup.chat),
+    )
 
 
-def checked_lane(lane: Lane, number: int) -> dict:
-    """One lane's settings as plain data. Refusal with one sentence."""
+def checked_lane(lane: Lane, number: int) -> LaneRequest:
+    """One lane's settings. Refusal with one sentence."""
     if not isinstance(lane.seed, int) or not 0 <= lane.seed < 2**53:
         raise Refusal(
             f"Lane {number}: the seed must be a whole number of at least 0, not {shortened(lane.seed)}."
         )
-    return {
-        "strategy": lane.strategy,
-        "parameters": lane.parameters,
-        "seed": lane.seed,
-        "begin": begin(lane.begin, number),
-    }
+    return LaneRequest(lane.strategy, lane.parameters, lane.seed, begin(lane.begin, number))
 
 
 def check_models(given: Models | dict | None) -> Choice | None:
@@ -163,7 +181,7 @@ def check_models(given: Models | dict | None) -> Choice | None:
             raise Refusal(f"There is no {what} {shortened(name)}; use one of {', '.join(allowed)}.")
     draft = models.draft if models.draft != "none" else None
     choice = Choice(models.target, draft or None, dtype, device)
-    by_role(choice.target, choice.draft)  # raises ValueError if there are too many
+    by_role(choice.target, choice.draft)  # raises Refusal if there are too many
     return choice
 
 
@@ -178,7 +196,7 @@ def check_chat(given: SystemMessage | None) -> dict | None:
 
 
 def new_tokens(wanted: int | float | str) -> int:
-    """How many tokens each lane may write. ValueError if the typed value is not a number in range."""
+    """How many tokens each lane may write. Refusal if the typed value is not a number in range."""
     if not isinstance(wanted, int) or not 1 <= wanted <= MAX_NEW_TOKENS:
         raise Refusal(
             f"max_new_tokens must be a whole number from 1 to {MAX_NEW_TOKENS}, not {shortened(wanted)}."

@@ -16,7 +16,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from decoders.heads import SCORERS, Medusa, Taps, take_taps
+from decoders.heads import DraftModule, Medusa, Taps, take_taps
 from decoders.models import architectures, lora, rounded_change
 from decoders.models.catalog import kind
 from decoders.models.flow import FlowModel
@@ -37,7 +37,7 @@ TEXTS = (
 
 def checked(module: torch.nn.Module, taps: Taps) -> float:
     """The loss of a draft module on one text; for heads that score, the mean of all scores."""
-    if module.kind in SCORERS:
+    if not isinstance(module, DraftModule):
         return module.along(taps).mean().item()
     loss = Medusa.loss if module.kind == "fragments" else type(module).loss  # no text has its marks
     return loss(module, taps).item()

@@ -47,7 +47,7 @@ def app():
     real = lane_maker(loader)
 
     def make(request):
-        return [ScriptedLane(SCRIPT)] if request["prompt"] == "scripted" else real(request)
+        return [ScriptedLane(SCRIPT)] if request.prompt == "scripted" else real(request)
 
     runs = Runs(make)
     demo, launch = build(runs, loader)

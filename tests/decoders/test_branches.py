@@ -181,7 +181,7 @@ class Tapped(TableModel):
 
 def foreseeing(models: dict[str, TableModel], fate: int) -> dict[str, TableModel]:
     target = Tapped(models["target"].table, models["target"].vocabulary, models["target"].eos)
-    target.outlook = Foresees(fate)
+    target.heads["outlook"] = Foresees(fate)
     return {"target": target, "draft": models["draft"]}
 
 
@@ -216,7 +216,7 @@ def test_the_predictor_reads_what_the_target_left_where_it_chose_the_newest_toke
     """On a real model: what is noted is what the head says of a forward over the whole text."""
     target, twin = tiny_models.make("llama"), tiny_models.make("llama")
     torch.manual_seed(0)
-    head = target.__dict__["outlook"] = Outlook(Target.of(target.model), of=twin.name).eval()
+    head = target.heads["outlook"] = Outlook(Target.of(target.model), of=twin.name).eval()
     both = {"target": target, "draft": twin}
     trace = run(both, {"concurrent": False}, 24, [40, 41, 42], strategy="specbranch")
     text, seen = [40, 41, 42], 0

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 import app
-from decoders.models.catalog import locate, shipped
+from decoders.models.catalog import shipped, with_weights
 from decoders.refusal import Refusal
 from explorer.catalog import recorded_runs
 from explorer.export import page_files
@@ -25,6 +25,7 @@ from explorer.page_requests import Save
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import NoLane, Runs
+from explorer.runs.validation import check
 from tests.helpers import tiny_models
 from tests.helpers.scripted_lane import ScriptedLane
 from tests.helpers.server_calls import ask
@@ -98,7 +99,7 @@ def test_models_that_cannot_be_loaded_are_a_sentence_for_every_run(tmp_path):
         loader.state == "failed" and "could not be loaded" in loader.sentence and "\n" not in loader.sentence
     )
     with pytest.raises(ValueError, match="could not be loaded"):
-        lane_maker(loader)({"prompt": "Once", "max_new_tokens": 4, "lanes": [{"strategy": "greedy"}]})
+        lane_maker(loader)(check({"prompt": "Once", "max_new_tokens": 4, "lanes": [{"strategy": "greedy"}]}))
 
 
 def test_a_lane_that_cannot_be_made_says_why_in_its_place_and_the_others_run():
@@ -107,17 +108,17 @@ def test_a_lane_that_cannot_be_made_says_why_in_its_place_and_the_others_run():
     loader.done.set()
     lane = {"strategy": "greedy", "parameters": {}, "seed": 0}
     request = {"prompt": "Once", "max_new_tokens": 4, "lanes": [lane, {**lane, "strategy": "speculative"}]}
-    made, refused = lane_maker(loader)(request)
+    made, refused = lane_maker(loader)(check(request))
     assert made.run().ended == "Reached max_new_tokens = 4."
     with pytest.raises(Refusal, match="needs a draft model"):
         refused.run()
     runs = Runs(lane_maker(loader))
-    run = runs.start(request, "me", "paused")
+    run = runs.start(check(request), "me", "paused")
     assert run.refused == [None, refused.trace.ended] and len(run.open_lanes()) == 1
     data = save_file(runs, run, Save(session="me" * 8, run=run.id, form="run")).data
     assert [trace.ended for trace in unpack(data)[1]] == run.refused  # a saved run says it, too
     with pytest.raises(NoLane, match="No lane can run") as none:
-        runs.start({**request, "lanes": [request["lanes"][1]] * 2}, "me")
+        runs.start(check({**request, "lanes": [request["lanes"][1]] * 2}), "me")
     assert none.value.reasons == [refused.trace.ended] * 2
     runs.close()
 
@@ -139,7 +140,7 @@ def test_the_shipped_draft_is_only_for_targets_with_its_tokens(target, draft, tm
     if target == "foreign folder":
         target = tiny_models.save(tmp_path)
     if target == "copy of llama-tiny":
-        target = str(shutil.copytree(locate("llama-tiny")[0], tmp_path / "copy"))
+        target = str(shutil.copytree(with_weights("llama-tiny"), tmp_path / "copy"))
     assert app.arguments(["--model", target]).draft == draft
     assert app.arguments(["--model", target, "--draft", "llama-tiny-draft"]).draft == "llama-tiny-draft"
 

@@ -12,6 +12,7 @@ from decoders.models.catalog import DRAFT, TARGET
 from decoders.trace.trace import Trace, load
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.model_pool import Loader
+from explorer.runs.validation import RunRequest, check
 from tests.helpers import between_processes
 
 
@@ -22,14 +23,14 @@ def decoded_once() -> Callable[[dict], list[Trace]]:
     def traces(setup: dict) -> list[Trace]:
         key = json.dumps(setup)
         if key not in kept:
-            kept[key] = found(key) or leave(key, [lane.run() for lane in maker()(setup)])
+            kept[key] = found(key) or leave(key, [lane.run() for lane in maker()(check(setup))])
         return kept[key]
 
     return traces
 
 
 @cache
-def maker() -> Callable[[dict], list]:
+def maker() -> Callable[[RunRequest], list]:
     """Makes the lanes of a setup on the shipped pair."""
     loader = Loader(TARGET, DRAFT, "cpu")
     loader.load()

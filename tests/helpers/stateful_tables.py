@@ -1,7 +1,6 @@
 """Tables with states: the state after a text is the text itself, so that a head can be any function of it."""
 
 from collections.abc import Callable
-from typing import Any
 
 from decoders.models.table_model import TableModel, TableScorer
 
@@ -16,10 +15,7 @@ class TextScorer(TableScorer):
 
 
 class StatedTable(TableModel):
-    """A table whose states are texts; its heads are given by name."""
-
-    acceptance: Any = None
-    judge: Any = None
+    """A table whose states are texts."""
 
     def attach(self, tree) -> TextScorer:
         return TextScorer(self, tree)

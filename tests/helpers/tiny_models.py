@@ -14,13 +14,13 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from decoders.heads import KINDS as HEAD_KINDS
 from decoders.heads import DraftModule, ParallelStreams, Target
 from decoders.heads.cross_attention.cross_attention import CrossAttentionDrafter
 from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
 from decoders.models.flow import FlowModel
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.lora import Adapter, with_tokens
+from tests.helpers.random_heads import DRAFTERS
 
 DEVICE = os.environ.get("DECODING_EXPLORER_TEST_DEVICE", "cpu")  # of tiny models: cuda runs the laws on a GPU
 END = "<|end|>"
@@ -178,10 +178,10 @@ def random_modules(target: Target) -> dict[str, DraftModule]:
     torch.manual_seed(1)
     modules = {}
     inside = (LookaheadTokens, CrossAttentionDrafter)  # they run through the model's own layers
-    for kind in sorted(HEAD_KINDS.keys() - {"kangaroo", "m2r2", "fragments"}):
-        if target.model is None and issubclass(HEAD_KINDS[kind], inside):
+    for kind in sorted(DRAFTERS.keys() - {"kangaroo", "m2r2", "fragments"}):
+        if target.model is None and issubclass(DRAFTERS[kind], inside):
             continue
-        module = modules[kind] = HEAD_KINDS[kind](target).to(target.embed.dtype)
+        module = modules[kind] = DRAFTERS[kind](target).to(target.embed.dtype)
         with torch.no_grad():
             for parameter in module.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.1)

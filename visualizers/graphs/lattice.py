@@ -5,6 +5,7 @@ Knows events and the token tree, no strategy.
 
 import networkx as nx
 
+from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from visualizers.graphs.token_tree import search
 
@@ -17,7 +18,7 @@ def lattice(trace: Trace, steps: int | None = None) -> nx.DiGraph:
     Graph attributes: `root` (the end of the prompt), `ends` (nodes that finish a text), `texts` (paths from
     the root to an end; two of them may read the same), `shared` (nodes that every such path has, in order).
     Node attributes as in the token tree, and `stands_for` (the merged nodes, itself included), `layer` (the
-    length of the longest path from the root) and `texts` (paths from the root to it). Raises ValueError with
+    length of the longest path from the root) and `texts` (paths from the root to it). Raises Refusal with
     one sentence if the merges form a cycle.
     """
     return merged(search(trace, steps), len(trace.prompt) - 1)
@@ -34,7 +35,7 @@ def merged(graph: nx.DiGraph, root: int) -> nx.DiGraph:
     }
     merges = nx.DiGraph(became.items())
     title = graph.graph.get("title", "this lane")
-    circles = ValueError(f"What {title} has merged contains cycles, so it is not a lattice; try 'search'.")
+    circles = Refusal(f"What {title} has merged contains cycles, so it is not a lattice; try 'search'.")
     if not nx.is_directed_acyclic_graph(merges):
         raise circles
     stands = {node: node for node in graph}

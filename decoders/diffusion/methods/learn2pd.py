@@ -33,7 +33,7 @@ def filter_of(lane: Lane, canvas: Canvas) -> Filter:
     """The filter that the parameters ask for: (first position, most likely tokens [n], their probabilities
     [n]) of a block -> how sure it is [n] that each position holds its final token.
     """
-    chosen, trained = lane.parameters["filter"], getattr(lane.models["target"], "filter", None)
+    chosen, trained = lane.parameters["filter"], lane.models["target"].heads.get("filter")
     if chosen == "oracle":
         final = stepwise(lane, canvas)
         return lambda low, tokens, confidences: torch.tensor(

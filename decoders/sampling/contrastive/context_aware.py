@@ -27,7 +27,7 @@ def without_context(lane: Lane) -> list[int] | None:
     the last sentence, if there is only one line). None if the prompt does not contain that text.
     """
     prompt, target, context = lane.trace.prompt, lane.models["target"], lane.parameters["context"]
-    start = head(prompt, getattr(target.bytes_of, "special", ()))
+    start = head(prompt, target.special)
     if not context:
         cut = start + last_part(prompt[start:], target.bytes_of)
         left = [*prompt[:start], *prompt[cut:]]

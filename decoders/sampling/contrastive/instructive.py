@@ -59,7 +59,7 @@ def noise(lane: Lane, instruction: str) -> str:
 def noised_prompt(lane: Lane) -> tuple[list[int], str]:
     """(the prompt's tokens with a noisy instruction in place of its own, that noisy instruction)."""
     prompt, target = lane.trace.prompt, lane.models["target"]
-    start = head(prompt, getattr(target.bytes_of, "special", ()))
+    start = head(prompt, target.special)
     cut = start + first_part(prompt[start:], target.bytes_of)
     instruction = b"".join(map(target.bytes_of, prompt[start:cut])).decode("utf-8", "replace")
     noised = noise(lane, instruction.strip())

@@ -153,7 +153,7 @@ def name(bank: int) -> str:
 
 def unreadable(parameters: dict, target) -> str | None:
     """The message to show if the phrases cannot be tokens of this model."""
-    cut, vocabulary = getattr(target, "cut", None), target.engine.vocabulary
+    cut, vocabulary = target.cut, target.engine.vocabulary
     try:
         phrases_of(parameters["phrases"], cut, vocabulary, frozenset(target.eos))
     except Refusal as error:
@@ -215,7 +215,7 @@ def dba(lane: Lane) -> Iterator[None]:
     At the limit of new tokens all texts end; those that have met the most come first. Without phrases it is
     beam search. Penalties and forbidden words work before the banks are filled.
     """
-    cut, vocabulary = getattr(lane.models["target"], "cut", None), lane.models["target"].engine.vocabulary
+    cut, vocabulary = lane.models["target"].cut, lane.models["target"].engine.vocabulary
     phrases = phrases_of(lane.parameters["phrases"], cut, vocabulary)
     beams = BankedBeams(
         lane, lane.parameters["num_beams"], LexicalConstraint(phrases, lane.parameters["retry"])

@@ -42,7 +42,7 @@ def outputs_of(typed: str, cut: Cut | None, vocabulary: int) -> list[tuple[int, 
 
 def unreadable(parameters: dict, target) -> str | None:
     """The message to show if the outputs cannot be tokens of this model, or none begins as asked."""
-    cut, vocabulary = getattr(target, "cut", None), target.engine.vocabulary
+    cut, vocabulary = target.cut, target.engine.vocabulary
     try:
         outputs = outputs_of(parameters["outputs"], cut, vocabulary)
         begun = outputs_of(parameters["begin_with"], cut, vocabulary)
@@ -165,7 +165,7 @@ def graph_decoding(lane: Lane) -> Iterator[None]:
     Without outputs, or if the model has no end-of-text token, it is greedy decoding.
     """
     given, target = lane.parameters, lane.models["target"]
-    cut, vocabulary = getattr(target, "cut", None), target.engine.vocabulary
+    cut, vocabulary = target.cut, target.engine.vocabulary
     outputs = outputs_of(given["outputs"], cut, vocabulary)
     if not outputs or not lane.eos:
         missing = "outputs are given" if lane.eos else "token ends this model's texts"

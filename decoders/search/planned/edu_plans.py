@@ -54,7 +54,7 @@ class Summaries:
 
     def next_unit(self) -> NextUnit:
         """The distribution of the plan model, which has read the prompt with tags around all units."""
-        planner, count = getattr(self.target, "planner", None), len(self.source.spans)
+        planner, count = self.target.heads.get("planner"), len(self.source.spans)
         if planner is None:
             self.lane.note(NO_PLANNER.format(self.target.name))
             next_unit, shares = uniform(count), [1 / count] * count

@@ -77,7 +77,7 @@ class Writer:
     def cut(self, text: str) -> list[int]:
         """The tokens of a text to insert."""
         target = self.lane.models["target"]
-        return getattr(target, "cut", target.encode)(text) if text else []
+        return (target.cut or target.encode)(text) if text else []
 
     def ended(self, nodes: list[int]) -> bool:
         """The stop rule: an end-of-text token, or the stop text."""

@@ -190,7 +190,7 @@ class Search:
 
     def __init__(self, lane: Lane):
         self.lane, self.given = lane, lane.parameters
-        ranker = getattr(lane.models["target"], "ranker", None) if self.given["scorer"] == RANKER else None
+        ranker = lane.models["target"].heads.get("ranker") if self.given["scorer"] == RANKER else None
         if ranker is None and self.given["scorer"] == RANKER:
             lane.note(NO_RANKER.format(lane.models["target"].name))
         self.longest = lane.tree.depths[lane.tip] + lane.left

@@ -181,9 +181,8 @@ def unusable(parameters: dict) -> str | None:
 
 def unscored(parameters: dict, target: Any) -> str | None:
     """The message to show if there is nothing that could score texts of this target."""
-    name = getattr(target, "name", "this model")
-    if parameters["scorer"] == "reward" and getattr(target, "reward", None) is None:
-        return f"No reward head is there for the model {name!r}; choose another scorer."
+    if parameters["scorer"] == "reward" and "reward" not in target.heads:
+        return f"No reward head is there for the model {target.name!r}; choose another scorer."
     return None
 
 
@@ -230,7 +229,7 @@ class Scorer:
         tokens = torch.tensor([lane.tree.tokens[n] for n in path[1:]], device=after.device)
         log_p = torch.cat([after.new_zeros(1), after.gather(-1, tokens[:, None])[:, 0]])
         states = torch.stack([lane.scorers["target"].hidden(n) for n in path])
-        heard = lane.models["target"].reward.scores(states, log_p)
+        heard = lane.models["target"].heads["reward"].scores(states, log_p)
         question = "outcome" if text.whole else "steps" if text.written.endswith("\n") else "prefix"
         return float(heard[question][-1])
 

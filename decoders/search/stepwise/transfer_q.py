@@ -158,7 +158,7 @@ class Search:
     def __init__(self, lane: Lane):
         self.lane, self.given = lane, lane.parameters
         self.variant = self.given["variant"]
-        self.aligned = getattr(lane.models["target"], "aligned", None)
+        self.aligned = lane.models["target"].heads.get("aligned")
         if self.aligned is None and self.variant in (DIRECT, INDIRECT, CODE):
             lane.note(NO_MODEL.format(lane.models["target"].name))
         self.scorer = scorers.Scorer(lane)

@@ -67,7 +67,7 @@ def predicted_outcome(lane: Lane) -> int | None:
 
 def head_of(lane: Lane) -> Outlook | None:
     """The predictor that was trained for exactly this target and this draft."""
-    head = getattr(lane.models["target"], "outlook", None)
+    head = lane.models["target"].heads.get("outlook")
     return head if head is not None and head.settings["of"] == lane.models["draft"].name else None
 
 

@@ -67,7 +67,7 @@ class Prediction:
 
 def predictor_of(parameters: dict, target: Any) -> AdaEagle | None:
     """The target's length predictor, unless none is wanted or there is none."""
-    return getattr(target, "adaeagle", None) if parameters["predictor"] == TRAINED else None
+    return target.heads.get("adaeagle") if parameters["predictor"] == TRAINED else None
 
 
 def adaeagle_pair(parameters: dict) -> Pair:

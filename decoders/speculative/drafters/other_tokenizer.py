@@ -110,7 +110,7 @@ class OwnTokens:
 
 def plain_bytes(model, tokens: list[int]) -> bytes:
     """The text of tokens, without special and end-of-text tokens."""
-    out = {*getattr(model.bytes_of, "special", ()), *model.eos}
+    out = {*model.special, *model.eos}
     return b"".join(model.bytes_of(t) for t in tokens if t not in out)
 
 
@@ -118,10 +118,10 @@ def image(target, draft, first: bool) -> torch.Tensor:
     """For each token of the draft [its V] the target's token with the same text, -1 for none. `first`: else
     the first token that the target's tokenizer makes of that text. End-of-text tokens match each other.
     """
-    special = {*getattr(target.bytes_of, "special", ()), *target.eos}
+    special = {*target.special, *target.eos}
     tokens = [t for t in range(target.engine.vocabulary) if t not in special]
     by_text = {target.bytes_of(t): t for t in reversed(tokens)}
-    own_special, end = getattr(draft.bytes_of, "special", ()), min(target.eos, default=-1)
+    own_special, end = draft.special, min(target.eos, default=-1)
 
     def of(token: int) -> int:
         if token in draft.eos:

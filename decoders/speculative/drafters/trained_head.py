@@ -176,7 +176,7 @@ def no_deeper(shape: Shape, head: TrainedHead) -> Callable:
 
 def head_of_kind(kind: str) -> Find:
     """Finds a target's module by its name."""
-    return lambda target: getattr(target, "heads", {}).get(kind)
+    return lambda target: target.heads.get(kind)
 
 
 def needs_head(kind: str, title: str) -> Callable[[dict, Any], str | None]:

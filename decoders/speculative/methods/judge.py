@@ -138,7 +138,7 @@ def judge(lane: Lane) -> Iterator[None]:
     trained on them. delta 1 is lossless, 0 keeps everything drafted except ends of text; in between, the lane
     says how far its tokens deviate.
     """
-    head = getattr(lane.models["target"], "judge", None)
+    head = lane.models["target"].heads.get("judge")
     if head is None:
         lane.note(MISSING.format(lane.models["target"].name))
     drafter, verifier = judge_pair(lane.parameters, head.scores if head is not None else None)

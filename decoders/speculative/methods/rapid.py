@@ -38,7 +38,7 @@ def rapid_pair(parameters: dict) -> Pair:
 def retrieved(lane: Lane) -> tuple[list[int], list[int], int]:
     """What the draft reads in place of the prompt; which chunks of how many are in it, counted from 1."""
     prompt, target = lane.trace.prompt, lane.models["target"]
-    special = getattr(target.bytes_of, "special", ())
+    special = target.special
     head = 1 if prompt[0] in special else 0  # the token with which every text begins
     start = max(head, len(prompt) - lane.parameters["query_tokens"])
     context, asked = prompt[head:start], prompt[start:]

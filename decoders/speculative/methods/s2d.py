@@ -39,7 +39,7 @@ def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
     chosen = models["draft"]
     if parameters["draft"] == CHOSEN or catalog.exits(chosen.name):
         return chosen
-    return getattr(models["target"], "sorted_draft", None) or chosen
+    return models["target"].sorted_draft or chosen
 
 
 @draft_and_verify(

@@ -71,7 +71,7 @@ def head_of(lane: Lane) -> Acceptance | None:
     """
     if lane.parameters["predictor"] == OWN:
         return None
-    head = getattr(lane.models["draft"], "acceptance", None)
+    head = lane.models["draft"].heads.get("acceptance")
     fits = head is not None and head.settings["against"] == lane.models["target"].name
     return head if fits else None
 

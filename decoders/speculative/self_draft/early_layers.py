@@ -106,7 +106,7 @@ def doubly_exited(start: Callable[[Lane], Exit], parameters: dict, name: str, sa
 
 def suited(made: Callable[[dict, object], object]) -> Callable[[dict, object], str | None]:
     """The `suits` of a strategy that needs what `made(parameters, target)` returns or refuses with a
-    ValueError.
+    Refusal.
     """
 
     def suits(parameters: dict, target) -> str | None:

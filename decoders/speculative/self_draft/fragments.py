@@ -67,13 +67,12 @@ class Heads:
 
 def heads_of(target) -> Any:
     """The heads that guess for a target: those trained on whole fragments, else Medusa's; None without."""
-    heads = getattr(target, "heads", {})
-    return heads.get("fragments") or heads.get("medusa")
+    return target.heads.get("fragments") or target.heads.get("medusa")
 
 
 def mark_of(parameters: dict, target) -> int | None:
     """The token that ends a fragment, None if the model has no such token."""
-    ids = target.cut(parameters["mark"]) if hasattr(target, "cut") else []
+    ids = target.cut(parameters["mark"]) if target.cut else []
     return ids[0] if len(ids) == 1 else None
 
 

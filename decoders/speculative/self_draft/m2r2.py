@@ -58,7 +58,7 @@ def adapters_of(parameters: dict, target) -> M2R2:
     shipped ones and there are none.
     """
     wanted = parameters["adapters"]
-    shipped = None if wanted == NONE else target.m2r2
+    shipped = None if wanted == NONE else target.heads.get("m2r2")
     if shipped is not None:
         return shipped
     if wanted == SHIPPED:
@@ -125,6 +125,6 @@ def m2r2(lane: Lane) -> Iterator[None]:
     says so. Reconstructed: no code was published.
     """
     drafter, verifier = m2r2_pair(lane.parameters)
-    if lane.parameters["adapters"] == EITHER and lane.models["target"].m2r2 is None:
+    if lane.parameters["adapters"] == EITHER and "m2r2" not in lane.models["target"].heads:
         lane.note(PLAIN.format(lane.models["target"].name))
     yield from rounds(lane, drafter, verifier)

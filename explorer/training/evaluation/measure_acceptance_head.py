@@ -29,7 +29,8 @@ def measure(folder: Path, corpus: Path) -> None:
         "target": load(str(folder.parent / head.settings["against"])),
         "draft": load(str(folder.parent / config["target"])),
     }
-    pair["draft"].acceptance, pair["target"].name = head, head.settings["against"]  # folders have long names
+    pair["draft"].heads["acceptance"] = head
+    pair["target"].name = head.settings["against"]  # folders have long names
     asked = [prompt for group in prompts(corpus, pair["target"]).values() for prompt in group]
     result = {}
     for name, temperature in TEMPERATURES.items():

@@ -37,7 +37,7 @@ def measure(folder: Path, corpus: Path) -> None:
     """Writes chains.json beside the head: kind of text and way of drafting -> numbers of `paid`."""
     target = load(str(folder.parent / TARGET))
     target.heads = load_heads(str(folder.parent / "llama-tiny-heads"), target)
-    target.adaeagle = load_heads(str(folder), target)["adaeagle"]
+    target.heads["adaeagle"] = load_heads(str(folder), target)["adaeagle"]
     ways = {f"{length} tokens": ("eagle", {"tree": "chain", "depth": length}) for length in LENGTHS}
     ways["predicted"] = ("adaeagle", {})
     ways["predicted, joint stop"] = ("adaeagle", {"joint_stop": True})

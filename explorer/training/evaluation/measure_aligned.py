@@ -45,7 +45,7 @@ def sampled(model: LoadedModel, begun: torch.Tensor, aligned: bool) -> list[floa
     for _ in range(NEW_TOKENS):
         out = model.model.model(input_ids=new, past_key_values=past, use_cache=True)
         hidden, past = out.last_hidden_state[:, -1], out.past_key_values
-        logits = model.aligned(hidden) if aligned else model.model.lm_head(hidden)
+        logits = model.heads["aligned"](hidden) if aligned else model.model.lm_head(hidden)
         new = torch.multinomial(logits.float().softmax(-1), 1)
         ids = torch.cat([ids, new], 1)
     texts = (model.tokenizer.decode(row[begun.shape[1] :], skip_special_tokens=True) for row in ids)
@@ -63,7 +63,7 @@ def compared(rewards: list[float], base: list[float]) -> dict[str, float]:
 def measure(folder: Path, corpus: Path) -> None:
     """Writes rewards.json beside the model: row -> mean reward, and its lead over controlled decoding's."""
     model = load(str(folder.parent / TARGET))
-    model.aligned = load_heads(str(folder), model)["aligned"]
+    model.heads["aligned"] = load_heads(str(folder), model)["aligned"]
     begun = beginnings(model.tokenizer, read_stories(corpus)[1], PROMPTS)
     result = {"greedy": written(model, "greedy", {}, begun)}
     result["sampled"] = sampled(model, begun, aligned=False)

@@ -99,9 +99,9 @@ def solved(model: LoadedModel, strategy: str, settings: dict) -> dict[str, float
 def measure(folder: Path, corpus: Path) -> None:
     """Writes temperatures.json and accuracies.json beside the heads, and `best_fixed` to their facts."""
     model = load(str(folder.parent / TARGET))
-    model.autodeco = load_heads(str(folder), model)["autodeco"]
+    model.heads["autodeco"] = load_heads(str(folder), model)["autodeco"]
     (folder / FILE).write_text(
-        json.dumps(on_text(model, model.autodeco, corpus), indent=1) + "\n", encoding="utf-8"
+        json.dumps(on_text(model, model.heads["autodeco"], corpus), indent=1) + "\n", encoding="utf-8"
     )
     on_problems(folder, model)
 

@@ -35,7 +35,7 @@ def area(pair: dict[str, LoadedModel], asked: list[Problem]) -> float | None:
         if row is None:
             continue
         tokens, truth = torch.tensor([row[0]], device=target.model.device), torch.tensor(row[1])
-        judged = target.judge.along(take_taps(target.model, tokens))[0].cpu()
+        judged = target.heads["judge"].along(take_taps(target.model, tokens))[0].cpu()
         scores += judged[truth >= 0].tolist()
         truths += truth[truth >= 0].tolist()
     return auc(scores, truths)
@@ -60,7 +60,7 @@ def measure(folder: Path) -> None:
     solved with it; and to its facts `auc`, and tokens per target forward for each delta.
     """
     pair = {role: load(str(folder.parent / name)) for role, name in (("target", TARGET), ("draft", DRAFT))}
-    pair["target"].judge = load_heads(str(folder), pair["target"])["judge"]
+    pair["target"].heads["judge"] = load_heads(str(folder), pair["target"])["judge"]
     sets = {task: problems(task, PROBLEMS, HELD_OUT_SEED) for task in ASKED}
     result, pace = {task: {} for task in ASKED}, dict.fromkeys(map(str, DELTAS), 0.0)
     for task, asked in sets.items():

@@ -45,7 +45,7 @@ def wasted(pair: dict[str, LoadedModel], strategy: str, settings: dict, asked: l
 def measure(folder: Path) -> None:
     """Writes rollbacks.json beside the head: kind of text and way of drafting -> numbers of `wasted`."""
     pair = {role: load(str(folder.parent / name)) for role, name in (("target", TARGET), ("draft", DRAFT))}
-    pair["target"].outlook = load_heads(str(folder), pair["target"])["outlook"]
+    pair["target"].heads["outlook"] = load_heads(str(folder), pair["target"])["outlook"]
     pair["draft"].name = DRAFT  # that of its folder is longer
     result = {}
     for kind in KINDS:

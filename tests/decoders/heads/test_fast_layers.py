@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from decoders.engine import fast_product
-from decoders.heads import KINDS, DraftModule
+from decoders.heads import DraftModule
 from decoders.heads.parts.layers import Attention, DecoderLayer, LayerForm
 from tests.helpers import tiny_models
-from tests.helpers.random_heads import random_head
+from tests.helpers.random_heads import DRAFTERS, random_head
 
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
 # In the target's own forward, or after its first layers: these have no `begin` on the target's states alone
@@ -41,7 +41,7 @@ def drafted(module: DraftModule, mode, seed: int = 0) -> list[torch.Tensor]:
     return said
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in APART])
+@pytest.mark.parametrize("kind", [kind for kind in DRAFTERS if kind not in APART])
 def test_every_drafter_says_while_it_drafts_what_its_modules_say(small, kind):
     module = random_head(kind, small)
     for fast, slow in zip(drafted(module, torch.inference_mode), drafted(module, torch.no_grad), strict=True):

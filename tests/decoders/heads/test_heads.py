@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from decoders.heads import KINDS, DraftModule, Entries, Taps, Target, take_taps
+from decoders.heads import DraftModule, Entries, Taps, Target, take_taps
 from decoders.heads.parts.layers import Attention
 from decoders.heads.path_independent.fragments import labels
 from decoders.models import head_files
@@ -16,7 +16,7 @@ from decoders.models.catalog import shipped
 from decoders.models.loading import load
 from decoders.models.model_heads import load_heads
 from tests.helpers import tiny_models
-from tests.helpers.random_heads import MARK, random_head
+from tests.helpers.random_heads import DRAFTERS, MARK, random_head
 
 DEPTH = 3
 
@@ -45,7 +45,7 @@ def test_the_taps_are_the_targets_own_states(small):
     torch.testing.assert_close(target.exit_logits(last), small(tokens).logits)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DRAFTERS)
 def test_a_guess_reads_nothing_it_may_not(small, kind):
     """Item k - 1, row n: states up to token n, and tokens up to n + k if the module reads the path."""
     module, tokens = random_head(kind, small), some_tokens(1)
@@ -68,7 +68,7 @@ def teacher_of(kind: str, model) -> DraftModule:
     if kind == "kangaroo":  # the exit after all layers but the last, whose last layer adds nothing
         for matrix in (model.model.layers[-1].self_attn.o_proj, model.model.layers[-1].mlp.down_proj):
             torch.nn.init.zeros_(matrix.weight)
-    return KINDS[kind](Target.of(model), **({"exit": 1} if kind == "kangaroo" else {}))
+    return DRAFTERS[kind](Target.of(model), **({"exit": 1} if kind == "kangaroo" else {}))
 
 
 def test_kangaroo_starts_as_the_plain_exit():
@@ -82,7 +82,7 @@ def test_kangaroo_starts_as_the_plain_exit():
 
 
 def test_medusa_starts_by_saying_the_next_token_once_more(small):
-    module = KINDS["medusa"](Target.of(small), depth=DEPTH)
+    module = DRAFTERS["medusa"](Target.of(small), depth=DEPTH)
     taps = take_taps(small, some_tokens(2))
     for k, guess in enumerate(module.along(taps, DEPTH), start=1):
         torch.testing.assert_close(guess, taps.logits[:, : 11 - k])
@@ -182,7 +182,7 @@ def test_the_copy_pair_language_tells_medusa_from_eagle():
     """
     language, random = CopyPairs(), torch.Generator().manual_seed(0)
     torch.manual_seed(0)
-    modules = [KINDS["medusa"](language.target, depth=1), KINDS["eagle"](language.target)]
+    modules = [DRAFTERS["medusa"](language.target, depth=1), DRAFTERS["eagle"](language.target)]
     for module in modules:
         learn = torch.optim.AdamW(module.parameters(), lr=1e-2)
         for _ in range(150):
@@ -205,7 +205,7 @@ def test_the_copy_pair_language_tells_medusa_from_eagle():
 def saved(tmp_path):
     """(a target that was loaded from its folder, its heads, the folder they are saved in)."""
     target = load(tiny_models.save(tmp_path / "target", seed=3))
-    heads = {kind: random_head(kind, target.model) for kind in KINDS}
+    heads = {kind: random_head(kind, target.model) for kind in DRAFTERS}
     folder = tmp_path / "heads"
     head_files.save(folder, heads, "target", tmp_path / "target", target.tokenizer, torch.float32)
     return target, heads, folder

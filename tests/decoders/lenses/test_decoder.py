@@ -28,8 +28,9 @@ def made(kind: str) -> SimpleNamespace:
         config = transformers.BartConfig(**SMALL, **BART, **WIDE, init_std=0.3, bos_token_id=2)
         model = transformers.BartForConditionalGeneration(config)
     model = model.eval().requires_grad_(False)
+    spelling = {"bytes_of": lambda token: f"<{token}>".encode()}
     return SimpleNamespace(
-        name=kind, model=model, eos=frozenset([0]), context=64, bytes_of=lambda token: f"<{token}>".encode()
+        name=kind, model_kind="seq2seq", model=model, eos=frozenset([0]), context=64, **spelling
     )
 
 

@@ -9,6 +9,7 @@ import torch
 import transformers
 
 from decoders.lenses.tape import Parts, listening, record
+from decoders.refusal import Refusal
 from tests.helpers import tiny_models
 
 LIKE = ["llama", "qwen2", "qwen3", "gpt2", "gpt_neox", "opt", "gemma3", "mixtral", "phi3"]
@@ -47,7 +48,7 @@ def test_an_output_bias_is_a_part_of_its_own(prompt):
 def test_a_layer_of_another_build_is_refused_in_a_sentence(prompt):
     config = transformers.MambaConfig(vocab_size=300, hidden_size=16, state_size=4, num_hidden_layers=1)
     model = transformers.MambaForCausalLM(config).eval()
-    with pytest.raises(ValueError, match="choose another model"):
+    with pytest.raises(Refusal, match="choose another model"):
         record(model, prompt, layers=True)
 
 

@@ -20,7 +20,7 @@ LEVELS = SHIPPED / "llama-tiny-lens" / "levels.json"
 
 def test_maps_of_zero_are_the_logit_lens(prompt):
     model = tiny_models.make("llama")
-    model.lens = TunedLens(Target.of(model.model)).eval().requires_grad_(False)
+    model.heads["lens"] = TunedLens(Target.of(model.model)).eval().requires_grad_(False)
     tuned, logit = (look(name, model, prompt) for name in ("tuned", "logit"))
     for kind in (Distribution, Score):
         for ours, theirs in zip(tuned.of(kind), logit.of(kind), strict=True):
@@ -30,7 +30,7 @@ def test_maps_of_zero_are_the_logit_lens(prompt):
 
 def test_a_map_moves_the_state_that_is_read(prompt):
     model = tiny_models.make("llama")
-    lens = model.lens = TunedLens(Target.of(model.model)).eval().requires_grad_(False)
+    lens = model.heads["lens"] = TunedLens(Target.of(model.model)).eval().requires_grad_(False)
     torch.manual_seed(0)
     lens.maps[1].weight.normal_(0, 0.3)
     lens.maps[1].bias.normal_(0, 0.3)
@@ -81,7 +81,7 @@ def test_the_shipped_one_is_closer_on_held_out_text():
     tuned = [row["tuned"] for row in measured.values()]
     assert tuned == sorted(tuned, reverse=True)  # closer with depth
     target = pair()["target"]
-    lens, plain = target.lens, TunedLens(Target.of(target.model)).eval()
+    lens, plain = target.heads["lens"], TunedLens(Target.of(target.model)).eval()
     ids = torch.tensor([target.encode(TEXTS[0])])
     taps, rows = take_taps(target.model, ids, lens.reads), torch.arange(ids.shape[1])
     ours, theirs = (one.losses(taps, rows) for one in (lens, plain))

@@ -85,7 +85,8 @@ TEXT = [30 + (5 * i) % 43 for i in range(30)]
 def masked():
     """A tiny model with alphas that somebody might have learned."""
     model = tiny_models.make("llama")
-    mask = model.leank = KeyMask(Target.of(model.model), sink=2, recent=4, align=2).requires_grad_(False)
+    mask = KeyMask(Target.of(model.model), sink=2, recent=4, align=2).requires_grad_(False)
+    model.heads["leank"] = mask
     mask.alphas.copy_(torch.rand(mask.alphas.shape, generator=torch.Generator().manual_seed(0)))
     mask.choose()
     return model
@@ -93,7 +94,7 @@ def masked():
 
 def test_thinned_keys_by_hand(masked):
     """Of all states, those of a text that one softmax a row gives, its middle keys times alpha."""
-    mask, read = masked.leank, {}
+    mask, read = masked.heads["leank"], {}
 
     def listen(layer, q, k, v, attention):
         read[layer] = q, k, v
@@ -115,7 +116,7 @@ def test_thinned_keys_by_hand(masked):
 
 def test_ones_and_short_texts_are_the_plain_model(masked):
     """All-ones alphas change no state; nor does any mask where all tokens are first or newest ones."""
-    mask, base = masked.leank, masked.model.base_model
+    mask, base = masked.heads["leank"], masked.model.base_model
     for tokens, factors in ((TEXT, torch.ones_like(mask.alphas)), (TEXT[:6], torch.zeros_like(mask.alphas))):
         rows = torch.tensor([tokens])
         plain = base(input_ids=rows).last_hidden_state
@@ -126,7 +127,7 @@ def test_ones_and_short_texts_are_the_plain_model(masked):
 
 def test_what_is_learned_is_what_decoding_reads(masked):
     """The cache of a lane, block by block of one token, gives the logits that training saw."""
-    mask, start = masked.leank, 20
+    mask, start = masked.heads["leank"], 20
     for source, factors in (
         ("learned", mask.kept.float()),
         ("learned, times alpha", mask.kept * mask.alphas),
@@ -146,8 +147,8 @@ def test_what_is_learned_is_what_decoding_reads(masked):
 
 
 def test_the_second_stage_reads_kept_channels_and_moves_all(masked):
-    mask = KeyMask(masked.leank.target, sink=2, recent=4, align=2)
-    mask.load_state_dict(masked.leank.state_dict())
+    mask = KeyMask(masked.heads["leank"].target, sink=2, recent=4, align=2)
+    mask.load_state_dict(masked.heads["leank"].state_dict())
     factors = mask.straight_through()
     assert torch.allclose(factors, mask.alphas * kept_channels(mask.alphas.detach(), 0.5, 2))
     factors.sum().backward()
@@ -175,7 +176,7 @@ def test_the_shipped_mask_is_better_than_others_of_its_size():
         assert all(learned[text] < measured[name][text] for text in ("stories", "problems")), name
     assert all(learned[text] < measured["none kept"][text] for text in ("stories", "problems"))
     target = pair()["target"]
-    mask = target.leank
+    mask = target.heads["leank"]
     kept = kept_channels(mask.alphas, mask.settings["prune"], mask.settings["align"])
     assert torch.equal(mask.kept, kept) and 0.4 < float(kept.float().mean()) < 0.6
     chance = largest(torch.rand(kept.shape, generator=torch.Generator().manual_seed(0)), kept.sum(-1))

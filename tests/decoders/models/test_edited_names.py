@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from decoders.models.catalog import locate
-from decoders.models.edited_names import base_of, edits_of
 from decoders.models.loading import load
 from decoders.models.memory_estimate import footprint
+from decoders.models.names import resolve
 from explorer.cli import main
 from tests.helpers import tiny_models
 
@@ -14,15 +13,6 @@ from tests.helpers import tiny_models
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
     return tiny_models.save(tmp_path_factory.mktemp("models") / "base")
-
-
-def test_a_name_says_base_modules_and_edits():
-    found = edits_of("llama-tiny+0.5*one+-0.5*two:wanda=0.5:drop=a3.m5.7")
-    assert (found.base, found.terms) == ("llama-tiny", ((0.5, "one"), (-0.5, "two")))
-    assert found.edits == (("wanda", "0.5"), ("drop", "a3.m5.7"))
-    assert base_of("owner/model@main:bits=4") == "owner/model@main"
-    for plain in ("llama-tiny", "owner/c++", "a:b", "http://host:1/v1#m:bits=4", "vllm:m", ""):
-        assert edits_of(plain) is None and base_of(plain) == plain
 
 
 @pytest.mark.parametrize(
@@ -39,14 +29,11 @@ def test_a_name_says_base_modules_and_edits():
 )
 def test_what_is_no_edit_is_refused_before_anything_is_loaded(tail, says):
     with pytest.raises(ValueError, match=says):
-        locate(f"llama-tiny{tail}")
+        resolve(f"llama-tiny{tail}")
 
 
-def test_an_edited_name_lies_where_its_base_does(folder):
-    assert locate(f"{folder}:bits=4") == locate(folder)
+def test_an_edited_model_takes_as_much_memory_as_its_base(folder):
     assert footprint(f"{folder}:bits=4").parameters == footprint(folder).parameters
-    with pytest.raises(ValueError, match="There is no model 'nothing'"):
-        locate("llama-tiny+1*nothing")
 
 
 def test_loading_makes_the_edits_in_their_order(folder):

@@ -46,15 +46,6 @@ def test_shipped_pair_fits():
     assert target.bytes_of(target.encode("the")[0]) == b"the"
 
 
-def test_names_are_told_apart(tmp_path):
-    assert catalog.locate("llama-tiny") == (str(catalog.SHIPPED / "llama-tiny"), None)
-    assert catalog.locate("owner/model@v1.0") == ("owner/model", "v1.0")
-    assert catalog.locate("owner/model") == ("owner/model", None)
-    for wrong in ("nosuch", "./nosuch", "/nosuch", "a/b/c"):
-        with pytest.raises(ValueError, match="no model"):
-            catalog.locate(wrong)
-
-
 def test_a_folder_with_pickled_weights_only_is_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}), "utf-8")
     torch.save({}, tmp_path / "pytorch_model.bin")

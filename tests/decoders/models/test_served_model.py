@@ -12,7 +12,7 @@ from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models import openai_server
-from decoders.models.address import listed, parsed, short
+from decoders.models.address import listed, short
 from decoders.models.catalog import by_role
 from decoders.models.loading import check_pair, load
 from decoders.trace import trace
@@ -185,19 +185,15 @@ def test_a_key_goes_into_the_header_and_nowhere_else(here, folder, monkeypatch, 
     ("bad", "says"),
     [
         ("http://127.0.0.1:1/v1#tiny", "There is no tokenizer 'tiny' here"),
-        ("http://127.0.0.1:1/v1", "A served model is named http://host:port/v1#name"),
-        ("http://me:key@127.0.0.1:1/v1#tiny", "holds no key"),
-        ("http://127.0.0.1:1/v1?key=1#tiny", "holds no key"),
+        (
+            "http://127.0.0.1:1/v1#tiny,tokenizer=llama-tiny:bits=4",
+            "There is no tokenizer 'llama-tiny:bits=4' here",
+        ),
     ],
 )
 def test_bad_addresses_are_refused_in_a_sentence(bad, says):
     with pytest.raises(ValueError, match=says):
         load(bad)
-
-
-def test_an_address_has_three_parts():
-    assert parsed("http://gpu:8000/v1/#Qwen/Qwen3-8B") == ("http://gpu:8000/v1", *["Qwen/Qwen3-8B"] * 2)
-    assert parsed("https://gpu/v1#mine,tokenizer=./here") == ("https://gpu/v1", "mine", "./here")
 
 
 def test_lists_and_short_names_of_addresses():

@@ -7,26 +7,15 @@ import pytest
 
 from decoders.engine.served import ServedEngine, ServerProblem
 from decoders.engine.tree import Tree
-from decoders.models.address import held_by, vllm_parsed
-from decoders.models.catalog import locate
+from decoders.models.address import held_by
 from decoders.models.loading import load
 from decoders.models.vllm_client import VllmClient
 
 
-def test_a_name_has_options_of_vllm():
-    name = "vllm:Qwen/Qwen3-8B,tensor_parallel_size=4,distributed_executor_backend=ray,enforce_eager=true"
-    options = {"tensor_parallel_size": 4, "distributed_executor_backend": "ray", "enforce_eager": True}
-    assert vllm_parsed(name) == ("Qwen/Qwen3-8B", options)
-    assert locate(name) == (name, None)
+def test_an_engine_makes_a_name_an_address():
     assert held_by("vllm", "llama-tiny") == "vllm:llama-tiny" == held_by("vllm", "vllm:llama-tiny")
     assert held_by("transformers", "llama-tiny") == "llama-tiny"
     assert held_by("vllm", "http://gpu/v1#mine") == "http://gpu/v1#mine"
-
-
-@pytest.mark.parametrize("bad", ["vllm:", "vllm:,dtype=float32", "vllm:me,fast", "vllm:me,max_logprobs=5"])
-def test_a_bad_name_is_refused_in_a_sentence(bad):
-    with pytest.raises(ValueError, match="A model in vLLM is named vllm:name"):
-        locate(bad)
 
 
 def test_where_vllm_is_not_installed_a_sentence_says_where_it_is(monkeypatch):

@@ -24,7 +24,7 @@ def model():
 @pytest.fixture(scope="module")
 def trunk(model):
     """A trunk that has read the prompt."""
-    trunk = StreamTrunk(model.model, model.streams)
+    trunk = StreamTrunk(model.model, model.heads["streams"])
     trunk.read_text(PROMPT)
     return trunk
 
@@ -76,7 +76,7 @@ def test_the_gate_rolls_back_only_who_is_not_ready():
 
 def test_the_trunk_gives_the_models_own_numbers(model, trunk):
     text = [*PROMPT, 7, 9]
-    fresh = StreamTrunk(model.model, model.streams)
+    fresh = StreamTrunk(model.model, model.heads["streams"])
     logits = torch.cat([fresh.read_text(text[:3]), fresh.read_text(text[3:])])
     with torch.inference_mode():
         wanted = model.model(torch.tensor([text])).logits[0]

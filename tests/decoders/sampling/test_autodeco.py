@@ -33,7 +33,7 @@ class Fixed:
 def with_heads(model: LoadedModel, heads) -> LoadedModel:
     """A model of its own, with the same weights, that has these heads."""
     made = LoadedModel(model.name, model.model, model.tokenizer)
-    made.__dict__["autodeco"] = heads
+    made.heads["autodeco"] = heads
     return made
 
 
@@ -97,7 +97,7 @@ def test_what_it_draws_is_what_transformers_makes_of_the_row_with_these_numbers(
     """The law of texts of two tokens, at other settings after each beginning."""
     said = {(0,): (0.5, 0.9), (0, 0): (1.5, 0.4), (0, 1): (2.0, 1.0), (0, 2): (0.3, 0.7)}
     model = StatedTable(random_table(1, 3, 1.5), 3)
-    model.autodeco = Fixed(said.__getitem__)
+    model.heads["autodeco"] = Fixed(said.__getitem__)
 
     def run(chooser):
         return tuple(Lane("autodeco", [0], {"target": model}, {}, 0, Limits(2), chooser).run().output())
@@ -115,7 +115,7 @@ def test_what_it_draws_is_what_transformers_makes_of_the_row_with_these_numbers(
 
 def test_what_is_not_predicted_is_as_typed():
     model = StatedTable(random_table(2, 4, 1.5), 4)
-    model.autodeco = Fixed(lambda text: (0.5, 0.75))
+    model.heads["autodeco"] = Fixed(lambda text: (0.5, 0.75))
     typed = {"temperature": 1.25, "top_p": 0.5}
     for predict, want in {
         "both": (0.5, 0.75),

@@ -8,7 +8,6 @@ import pytest
 from decoders import registry
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
-from decoders.models.served_model import connect
 from decoders.trace import trace
 from decoders.trace.events import Commit, Distribution, Propose
 from tests.helpers.fake_server import fake_server
@@ -96,12 +95,12 @@ def test_where_nothing_names_log_probabilities_the_first_refusal_is_told(here, f
     with fake_server(here, limit=0) as server:
         server.has = (CHAT, COMPLETIONS)
         with pytest.raises(ValueError, match="gives no log-probabilities"):
-            connect(reached(server, folder))
+            load(reached(server, folder))
         with pytest.raises(ValueError, match="gives no log-probabilities"):
-            connect(reached(server, folder, ",endpoint=chat"))
+            load(reached(server, folder, ",endpoint=chat"))
         server.has = ()
         with pytest.raises(ValueError, match=r"refuses this \(404\)"):
-            connect(reached(server, folder))
+            load(reached(server, folder))
 
 
 def test_a_tokenizer_of_another_model_is_named(spoken, folder):

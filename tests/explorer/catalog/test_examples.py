@@ -2,7 +2,7 @@
 stay within it; an example that no longer shows its point is found here.
 """
 
-import json
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -14,7 +14,7 @@ from decoders.trace.trace import Trace
 from explorer.catalog import recorded_runs
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.model_pool import Loader
-from explorer.runs.validation import check
+from explorer.runs.validation import RunRequest, check
 from tests.helpers import (
     expected_in_constraints,
     expected_in_diffusion,
@@ -39,13 +39,13 @@ _decoded: dict[str, Trace] = {}  # one of eleven lanes is in another example too
 
 def decoded(example: dict) -> list[Trace]:
     request = check(example)
-    loader().open(request["models"])
-    return [lane_of({**request, "lanes": [lane]}) for lane in request["lanes"]]
+    loader().open(request.models)
+    return [lane_of(replace(request, lanes=(lane,))) for lane in request.lanes]
 
 
-def lane_of(request: dict) -> Trace:
+def lane_of(request: RunRequest) -> Trace:
     """The trace of the only lane of a request; what was decoded already is not decoded again."""
-    key = json.dumps(request, default=repr)  # models that it names are no JSON
+    key = repr(request)
     if key not in _decoded:
         (lane,) = lane_maker(loader())(request)
         _decoded[key] = lane.run()

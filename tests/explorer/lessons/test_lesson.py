@@ -15,6 +15,7 @@ from explorer.lessons.stops import PLACES
 from explorer.page.tabs.lessons import card
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
+from explorer.runs.validation import check
 from tests.helpers.ready_loader import ready_loader
 from tests.helpers.server_calls import ask
 
@@ -173,11 +174,13 @@ def test_the_page_gets_lessons_and_what_they_say_of_a_run():
     listed, told = lessons.functions(runs, loader)
     assert [lesson["name"] for lesson in ask(listed, {})["lessons"]] == list(LESSONS)
     lesson = LESSONS["draft-trees"]
-    run = runs.start(lesson["setup"] | {"max_new_tokens": 8}, "a", "paused")
+    run = runs.start(check(lesson["setup"] | {"max_new_tokens": 8}), "a", "paused")
     assert "has not ended yet" in ask(told, {"run": run.id, "lesson": lesson["name"]})["error"]
     runs.control(run.id, "stop")
     make = lane_maker(loader)  # on the worker, where the stopped run may still be at its first step
-    decoded = runs.on_worker(lambda: [lane.run() for lane in make(lesson["setup"] | {"max_new_tokens": 8})])
+    decoded = runs.on_worker(
+        lambda: [lane.run() for lane in make(check(lesson["setup"] | {"max_new_tokens": 8}))]
+    )
     done = runs.show(decoded.result())
     assert len(ask(told, {"run": done.id, "lesson": lesson["name"]})["stops"]) == len(lesson["stops"])
     assert (

@@ -25,7 +25,7 @@ def finish(runs: Runs, run) -> None:
 
 @pytest.fixture
 def run(runs):
-    made = runs.start(REQUEST, ME)
+    made = runs.start(check(REQUEST), ME)
     finish(runs, made)
     return made
 
@@ -103,7 +103,7 @@ def test_typed_text_is_cut_into_tokens_and_stands_in_the_place_of_the_token(runs
 def test_a_saved_setup_with_a_branch_runs_again(runs, loader, run):
     answer = ask(runs, loader, run, node=output_nodes(run.records[0].trace)[3], token=65)
     finish(runs, run)
-    again = runs.start({**REQUEST, "lanes": [answer["setup"]]}, ME)
+    again = runs.start(check({**REQUEST, "lanes": [answer["setup"]]}), ME)
     finish(runs, again)
     assert again.records[0].trace.output() == run.records[2].trace.output()
 
@@ -182,7 +182,7 @@ def canvas_run(runs, loader):
     kinds = {"diffusion": tiny_models.make("masked"), "wedlm": tiny_models.make("wedlm")}
     loader.wait()["target"]._companions.update(kinds)
     lanes = [{"strategy": "masked_diffusion", "parameters": {"fixed_words": "7: c"}}, {"strategy": "wedlm"}]
-    made = runs.start({**REQUEST, "lanes": lanes}, ME)
+    made = runs.start(check({**REQUEST, "lanes": lanes}), ME)
     finish(runs, made)
     return made
 

@@ -36,7 +36,7 @@ def served():
     real = lane_maker(loader)
 
     def make(request):
-        return [ScriptedLane([b" a"] * 20_000, 0.01)] if request["prompt"] == "slow" else real(request)
+        return [ScriptedLane([b" a"] * 20_000, 0.01)] if request.prompt == "slow" else real(request)
 
     runs = Runs(make)
     demo, launch = build(runs, loader)

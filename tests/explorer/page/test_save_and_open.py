@@ -13,6 +13,7 @@ from explorer.catalog import recorded_runs
 from explorer.export import run_file
 from explorer.page import save_and_open
 from explorer.runs.scheduler import Runs
+from explorer.runs.validation import check
 from tests.explorer.runs.test_scheduler import wait_for
 from tests.helpers.scripted_lane import ScriptedLane
 from tests.helpers.server_calls import ask
@@ -91,7 +92,7 @@ def test_a_graph_that_is_not_there_or_too_large_is_one_sentence(runs, monkeypatc
 
 
 def test_a_run_that_goes_on_is_saved_as_far_as_it_is(runs):
-    run = runs.start(REQUEST, SESSION)
+    run = runs.start(check(REQUEST), SESSION)
     while not run.records[0].rows:
         time.sleep(0.01)
         run.heard = time.monotonic()
@@ -103,7 +104,7 @@ def test_a_run_that_goes_on_is_saved_as_far_as_it_is(runs):
 
 
 def test_a_run_that_was_stopped_says_so_in_its_file(runs):
-    run = runs.start(REQUEST, SESSION)
+    run = runs.start(check(REQUEST), SESSION)
     wait_for(lambda: run.records[0].rows)
     runs.control(run.id, "stop")
     wait_for(lambda: run.shown_state == "stopped")
@@ -114,7 +115,7 @@ def test_a_run_that_was_stopped_says_so_in_its_file(runs):
 
 
 def test_a_page_that_was_killed_learns_what_it_needs_to_show_its_run_again(runs):
-    run = runs.start(REQUEST, SESSION, "paused")
+    run = runs.start(check(REQUEST), SESSION, "paused")
     found = call(runs, "explorer_again", run=run.id)
     assert found["state"] == "paused" and found["setup"]["prompt"] == "Once"
     (lane,) = found["setup"]["lanes"]

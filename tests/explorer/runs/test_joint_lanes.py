@@ -9,6 +9,7 @@ from decoders.trace.events import Forward
 from explorer.runs import scheduler
 from explorer.runs.lane_factory import CALLBACKS
 from explorer.runs.scheduler import Runs
+from explorer.runs.validation import RunRequest, check
 from tests.explorer.runs.test_scheduler import wait_for
 
 PROMPTS = [[3, 4, 5], [9, 9], [40, 41, 42, 40]]
@@ -21,12 +22,12 @@ def runs(tiny_model, monkeypatch):
     monkeypatch.setattr(scheduler, "UNHEARD_SECONDS", 1e9)  # nobody pulls here
     models = {"target": tiny_model(), "draft": tiny_model("llama", 1)}
 
-    def make(request: dict) -> list[Lane]:
-        prompt = [int(token) for token in request["prompt"].split()]
-        limits = Limits(max_new_tokens=request["max_new_tokens"])
+    def make(request: RunRequest) -> list[Lane]:
+        prompt = [int(token) for token in request.prompt.split()]
+        limits = Limits(max_new_tokens=request.max_new_tokens)
         return [
-            Lane(one["strategy"], prompt, models, {}, one["seed"], limits, callbacks=CALLBACKS)
-            for one in request["lanes"]
+            Lane(one.strategy, prompt, models, {}, one.seed, limits, callbacks=CALLBACKS)
+            for one in request.lanes
         ]
 
     made = Runs(make)
@@ -35,9 +36,9 @@ def runs(tiny_model, monkeypatch):
     assert all(model.engine.cache.used == 0 and not model.engine.joint.waiting for model in models.values())
 
 
-def asked(prompt: list[int], lanes: list[tuple[str, int]], new_tokens: int = 16) -> dict:
+def asked(prompt: list[int], lanes: list[tuple[str, int]], new_tokens: int = 16) -> RunRequest:
     lanes = [{"strategy": name, "parameters": {}, "seed": seed} for name, seed in lanes]
-    return {"prompt": " ".join(map(str, prompt)), "max_new_tokens": new_tokens, "lanes": lanes}
+    return check({"prompt": " ".join(map(str, prompt)), "max_new_tokens": new_tokens, "lanes": lanes})
 
 
 def finish(runs: Runs, *started) -> list:

@@ -15,6 +15,7 @@ from explorer.runs import kept, memory_sizes, slices
 from explorer.runs import scheduler as runs_module
 from explorer.runs.run_state import answer
 from explorer.runs.scheduler import Runs
+from explorer.runs.validation import check
 from explorer.runs.view_cache import Fold
 from tests.explorer.runs.test_scheduler import cursors, drain, pull, wait_for, words
 from tests.helpers.long_lane import LongLane
@@ -42,7 +43,7 @@ def house(monkeypatch):
 
 def finished(runs: Runs, session: str):
     """A run that has ended and whose picture has been read."""
-    run = runs.start(ONE, session)
+    run = runs.start(check(ONE), session)
     drain(runs, run.id, cursors(1))
     return run
 
@@ -61,7 +62,7 @@ def test_many_short_runs_stay_within_the_bytes_and_the_oldest_go(house, monkeypa
 def test_what_is_under_way_stays_and_what_was_read_lately_goes_last(house, monkeypatch):
     waiting = [LongLane(10**9)]
     runs = house(lambda: waiting.pop() if waiting else ScriptedLane(words(12)))
-    under_way = runs.start(ONE, "busy")
+    under_way = runs.start(check(ONE), "busy")
     old, new = finished(runs, "a"), finished(runs, "b")
     pull(runs, old.id, cursors(1), wait=0)
     pull(runs, under_way.id, cursors(1), wait=0)
@@ -90,7 +91,7 @@ def test_views_that_nobody_reads_go_first_and_come_back_alike(house, monkeypatch
 def test_if_all_is_under_way_the_largest_run_ends_with_a_sentence(house, monkeypatch):
     waiting = [ScriptedLane(words(4000), 0.001), LongLane(10**9)]
     runs = house(lambda: waiting.pop(0))
-    large, small = runs.start(ONE, "a"), runs.start(ONE, "b")
+    large, small = runs.start(check(ONE), "a"), runs.start(check(ONE), "b")
     at = cursors(1)
     while at[0]["rows"] < 5:
         at[0]["rows"] += len(pull(runs, large.id, at, 0.1)["lanes"][0]["rows"])

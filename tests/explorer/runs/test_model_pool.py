@@ -12,7 +12,7 @@ from decoders.models.loaded_model import LoadedModel
 from explorer.runs import model_pool
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.model_pool import Loader
-from explorer.runs.validation import Choice
+from explorer.runs.validation import Choice, LaneRequest, RunRequest
 from tests.helpers import tiny_models
 
 
@@ -37,9 +37,8 @@ def settle(loader: Loader, choice: Choice):
     return found
 
 
-def request(choice: Choice | None = None, strategy: str = "greedy", **more) -> dict:
-    lane = {"strategy": strategy, "parameters": {}, "seed": 0}
-    return {"prompt": "Once", "max_new_tokens": 6, "lanes": [lane], "models": choice, **more}
+def request(choice: Choice | None = None, strategy: str = "greedy", **more) -> RunRequest:
+    return RunRequest("Once", 6, (LaneRequest(strategy, {}, 0),), choice, **more)
 
 
 def test_a_run_belongs_to_the_models_it_was_started_with(loader, folders):

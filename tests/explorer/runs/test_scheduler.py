@@ -61,7 +61,7 @@ def drain(runs: Runs, run_id: str, at: list[dict], until=("done", "stopped", "fa
 def test_every_step_arrives_once_and_in_order(house):
     long, short = ScriptedLane(words(7)), ScriptedLane(words(3))
     runs = house(long, short)
-    run, at = runs.start(REQUEST, "a"), cursors(2)
+    run, at = runs.start(check(REQUEST), "a"), cursors(2)
     answers = drain(runs, run.id, at)
     assert [c["rows"] for c in at] == [7, 3] == [c["ops"] for c in at]
     forwards = [row["t"] for answer in answers for row in answer["lanes"][0]["rows"]]
@@ -76,7 +76,7 @@ def test_every_step_arrives_once_and_in_order(house):
 def test_lanes_take_turns_and_so_do_runs(house):
     first, second = ScriptedLane(words(20), 0.002), ScriptedLane(words(20), 0.002)
     runs = house(first, second)
-    run, at = runs.start(REQUEST, "a"), cursors(2)
+    run, at = runs.start(check(REQUEST), "a"), cursors(2)
     for answer in drain(runs, run.id, at):
         counts = [lane["count"] for lane in answer["lanes"]]
         assert abs(counts[0] - counts[1]) <= 1
@@ -84,7 +84,7 @@ def test_lanes_take_turns_and_so_do_runs(house):
 
 def test_another_view_starts_from_its_beginning_and_keeps_the_rows(house):
     runs = house(ScriptedLane(words(4)), ScriptedLane(words(4)))
-    run, at = runs.start(REQUEST, "a"), cursors(2)
+    run, at = runs.start(check(REQUEST), "a"), cursors(2)
     drain(runs, run.id, at)
     lanes = pull(
         runs, run.id, [{"view": "dependencies", "ops": 0, "rows": 4}, {"view": "text", "ops": 2, "rows": 4}]
@@ -95,14 +95,14 @@ def test_another_view_starts_from_its_beginning_and_keeps_the_rows(house):
 
 def test_an_unknown_view_is_one_sentence(house):
     runs = house(ScriptedLane(words(1)), ScriptedLane(words(1)))
-    run = runs.start(REQUEST, "a")
+    run = runs.start(check(REQUEST), "a")
     with pytest.raises(ValueError, match="no view named"):
         pull(runs, run.id, cursors(2, "no_such_view"))
 
 
 def test_step_moves_every_lane_by_one_and_waits(house):
     runs = house(ScriptedLane(words(5)), ScriptedLane(words(1)))
-    run = runs.start(REQUEST, "a", "paused")
+    run = runs.start(check(REQUEST), "a", "paused")
     wait_for(lambda: [len(r.rows) for r in run.records] == [1, 1])
     for expected in ([2, 1], [3, 1]):
         runs.control(run.id, "step")
@@ -118,7 +118,7 @@ def test_the_steps_of_one_press_are_answered_together_unless_one_takes_long(
     monkeypatch.setattr(runs_module, "TOGETHER_SECONDS", together)
     slow = ScriptedLane(words(5), 0.5)
     runs = house(ScriptedLane(words(5)), slow)
-    run, at = runs.start(REQUEST, "a", "paused"), cursors(2)
+    run, at = runs.start(check(REQUEST), "a", "paused"), cursors(2)
     wait_for(lambda: [len(r.rows) for r in run.records] == [1, 1])
     drain(runs, run.id, at, until=["paused"])
     runs.control(run.id, "step")
@@ -129,7 +129,7 @@ def test_the_steps_of_one_press_are_answered_together_unless_one_takes_long(
 def test_pause_holds_resume_goes_on_and_stop_keeps_what_is_there(house):
     lanes = ScriptedLane(words(400), 0.002), ScriptedLane(words(400), 0.002)
     runs = house(*lanes)
-    run, at = runs.start(REQUEST, "a"), cursors(2)
+    run, at = runs.start(check(REQUEST), "a"), cursors(2)
     pull(runs, run.id, at)
     runs.control(run.id, "pause")
     time.sleep(0.05)
@@ -147,7 +147,7 @@ def test_pause_holds_resume_goes_on_and_stop_keeps_what_is_there(house):
 
 def test_an_unknown_action_or_run_is_one_sentence(house):
     runs = house(ScriptedLane(words(400), 0.002))
-    run = runs.start({**REQUEST, "lanes": REQUEST["lanes"][:1]}, "a")
+    run = runs.start(check({**REQUEST, "lanes": REQUEST["lanes"][:1]}), "a")
     with pytest.raises(ValueError, match="cannot 'dance'"):
         runs.control(run.id, "dance")
     with pytest.raises(ValueError, match="is gone"):
@@ -159,7 +159,7 @@ def test_an_unknown_action_or_run_is_one_sentence(house):
 
 def test_a_lane_that_fails_says_so_and_the_others_go_on(house):
     runs = house(ScriptedLane(words(5), fail_at=2), ScriptedLane(words(5)))
-    run, at = runs.start(REQUEST, "a"), cursors(2)
+    run, at = runs.start(check(REQUEST), "a"), cursors(2)
     lanes = drain(runs, run.id, at)[-1]["lanes"]
     assert [c["rows"] for c in at] == [2, 5] and run.state == "done"
     assert "failed inside the program (RuntimeError)" in lanes[0]["problem"] and lanes[1]["problem"] is None
@@ -167,14 +167,14 @@ def test_a_lane_that_fails_says_so_and_the_others_go_on(house):
 
 def test_a_run_whose_lanes_all_fail_has_failed(house):
     runs = house(ScriptedLane(words(5), fail_at=0), ScriptedLane(words(5), fail_at=1))
-    run = runs.start(REQUEST, "a")
+    run = runs.start(check(REQUEST), "a")
     assert drain(runs, run.id, cursors(2))[-1]["state"] == "failed"
 
 
 def test_a_run_that_nobody_pulls_stands_still_until_someone_does(house, monkeypatch):
     monkeypatch.setattr(runs_module, "UNHEARD_SECONDS", 0.3)
     runs = house(ScriptedLane(words(100), 0.01))
-    run = runs.start({**REQUEST, "lanes": REQUEST["lanes"][:1]}, "a")
+    run = runs.start(check({**REQUEST, "lanes": REQUEST["lanes"][:1]}), "a")
     time.sleep(0.6)
     held = len(run.records[0].rows)
     time.sleep(0.3)
@@ -184,7 +184,7 @@ def test_a_run_that_nobody_pulls_stands_still_until_someone_does(house, monkeypa
 
 def test_a_run_does_not_wait_for_a_page_that_is_still_painting(house):
     runs = house(ScriptedLane(words(60)), ScriptedLane(words(60)))
-    run = runs.start(REQUEST, "a")
+    run = runs.start(check(REQUEST), "a")
     pull(runs, run.id, cursors(2))  # and then the page paints
     wait_for(lambda: run.state == "done", 5)
     (answer,) = drain(runs, run.id, cursors(2))
@@ -195,7 +195,7 @@ def test_a_forgotten_run_is_dropped_and_its_lanes_are_closed(house, monkeypatch)
     monkeypatch.setattr(runs_module, "FORGET_SECONDS", 0.2)
     lane = ScriptedLane(words(1000), 0.01)
     runs = house(lane)
-    run = runs.start({**REQUEST, "lanes": REQUEST["lanes"][:1]}, "a")
+    run = runs.start(check({**REQUEST, "lanes": REQUEST["lanes"][:1]}), "a")
     wait_for(lambda: lane.closed, 5)
     with pytest.raises(ValueError, match="is gone"):
         runs.find(run.id)
@@ -204,8 +204,8 @@ def test_a_forgotten_run_is_dropped_and_its_lanes_are_closed(house, monkeypatch)
 def test_a_session_keeps_its_newest_runs_and_others_keep_theirs():
     runs = Runs(lambda request: [ScriptedLane(words(3))])
     request = {**REQUEST, "lanes": REQUEST["lanes"][:1]}
-    other = runs.start(request, "b")
-    mine = [runs.start(request, "a") for _ in range(MAX_RUNS_PER_SESSION + 1)]
+    other = runs.start(check(request), "b")
+    mine = [runs.start(check(request), "a") for _ in range(MAX_RUNS_PER_SESSION + 1)]
     assert set(runs.runs) == {other.id, *(run.id for run in mine[1:])}
     assert len({run.id for run in mine}) == len(mine) and all(len(run.id) >= 24 for run in mine)
     runs.close()
@@ -215,17 +215,17 @@ def test_a_full_house_says_so_and_does_not_drop_what_runs(monkeypatch):
     runs = Runs(lambda request: [ScriptedLane(words(1000), 0.001)])
     request = {**REQUEST, "lanes": REQUEST["lanes"][:1]}
     for i in range(MAX_RUNS):
-        runs.start(request, f"s{i}")
+        runs.start(check(request), f"s{i}")
     with pytest.raises(ValueError, match="in progress already"):
-        runs.start(request, "late")
+        runs.start(check(request), "late")
     runs.control(next(iter(runs.runs)), "stop")
-    assert runs.start(request, "late").id in runs.runs and len(runs.runs) == MAX_RUNS
+    assert runs.start(check(request), "late").id in runs.runs and len(runs.runs) == MAX_RUNS
     runs.close()
 
 
 def test_a_slow_page_does_not_stop_the_run_and_loses_nothing(house):
     runs = house(ScriptedLane(words(12)), ScriptedLane(words(12)))
-    run, at = runs.start(REQUEST, "a"), cursors(2)
+    run, at = runs.start(check(REQUEST), "a"), cursors(2)
     time.sleep(1.0)  # the page paints something dear
     first = pull(runs, run.id, at)
     assert first["lanes"][0]["count"] >= 2
@@ -259,7 +259,7 @@ def test_unusable_requests_are_one_sentence(change, says):
 def test_a_run_whose_page_is_gone_stands_still_within_two_seconds(house):
     assert runs_module.UNHEARD_SECONDS < 2.0  # by the clock of a machine that has time for it
     runs = house(ScriptedLane(words(4000), 0.001), ScriptedLane(words(4000), 0.001))
-    run, at = runs.start(REQUEST, "a"), cursors(2)
+    run, at = runs.start(check(REQUEST), "a"), cursors(2)
     pull(runs, run.id, at)
     last = None
     while last != len(run.records[0].rows):
@@ -272,7 +272,7 @@ def test_a_run_whose_page_is_gone_stands_still_within_two_seconds(house):
 
 def test_a_page_that_closes_stops_its_own_runs_at_once(house):
     runs = house(ScriptedLane(words(4000), 0.001), ScriptedLane(words(4000), 0.001))
-    mine, theirs = runs.start(REQUEST, "mine"), runs.start(REQUEST, "theirs")
+    mine, theirs = runs.start(check(REQUEST), "mine"), runs.start(check(REQUEST), "theirs")
     wait_for(lambda: mine.records[0].rows and theirs.records[0].rows)
     runs.leave("mine")
     runs.leave("")
@@ -286,7 +286,7 @@ def test_a_page_that_closes_stops_its_own_runs_at_once(house):
 
 def test_a_page_may_ask_for_its_own_runs_only(house):
     runs = house(ScriptedLane(words(4)), ScriptedLane(words(4)))
-    run = runs.start(REQUEST, "mine")
+    run = runs.start(check(REQUEST), "mine")
     public = runs.show([ScriptedLane(words(1)).trace], run_id="example")
     assert runs.belongs(run.id, "mine") and not runs.belongs(run.id, "theirs")
     assert not any(runs.belongs(run.id, session) for session in (None, "", 3, ["mine"]))
@@ -296,7 +296,7 @@ def test_a_page_may_ask_for_its_own_runs_only(house):
 def test_a_dropped_run_gives_its_lanes_back(house):
     lanes = ScriptedLane(words(4000), 0.001), ScriptedLane(words(4000), 0.001)
     runs = house(*lanes)
-    run = runs.start(REQUEST, "a")
+    run = runs.start(check(REQUEST), "a")
     runs.drop(run.id)
     runs.drop(run.id)
     wait_for(lambda: all(lane.closed for lane in lanes))

@@ -11,6 +11,7 @@ from decoders.limits import AtLimit
 from explorer.runs import slices
 from explorer.runs.scheduler import Runs
 from explorer.runs.slices import Sliced, between
+from explorer.runs.validation import check
 from tests.explorer.runs.test_scheduler import cursors, drain, pull, wait_for, words
 from tests.helpers.long_lane import LongLane
 from tests.helpers.scripted_lane import ScriptedLane
@@ -89,7 +90,7 @@ def test_nothing_is_left_where_others_would_be_harmed():
 def test_others_go_on_while_one_step_is_long(house):
     long = LongLane(10**9)  # more than any machine does meanwhile
     runs = house(long, ScriptedLane(words(6)))
-    heavy, light = runs.start(ONE, "a"), runs.start(ONE, "b")
+    heavy, light = runs.start(check(ONE), "a"), runs.start(check(ONE), "b")
     wait_for(lambda: long.done)
     drain(runs, light.id, cursors(1))
     pull(runs, heavy.id, cursors(1), wait=0)
@@ -99,7 +100,7 @@ def test_others_go_on_while_one_step_is_long(house):
 def test_a_step_that_is_stopped_in_the_middle_is_told_as_far_as_it_came(house):
     long = LongLane(10**9)
     runs = house(long)
-    run, at = runs.start(ONE, "a"), cursors(1)
+    run, at = runs.start(check(ONE), "a"), cursors(1)
     wait_for(lambda: long.done > 5)
     assert pull(runs, run.id, at, wait=0)["state"] == "running"
     runs.control(run.id, "stop")
@@ -111,7 +112,7 @@ def test_a_step_that_is_stopped_in_the_middle_is_told_as_far_as_it_came(house):
 def test_pause_holds_a_step_in_the_middle_and_resume_finishes_it(house):
     long = LongLane(400, steps=2, pause=0.001)
     runs = house(long)
-    run = runs.start(ONE, "a")
+    run = runs.start(check(ONE), "a")
     wait_for(lambda: long.done > 5)
     runs.control(run.id, "pause")
     time.sleep(0.05)
@@ -131,7 +132,7 @@ def test_pause_holds_a_step_in_the_middle_and_resume_finishes_it(house):
 def test_a_dropped_run_is_unwound(house):
     long = LongLane(10**9)
     runs = house(long)
-    run = runs.start(ONE, "a")
+    run = runs.start(check(ONE), "a")
     wait_for(lambda: long.done > 5)
     runs.drop(run.id)
     wait_for(lambda: long.closed)
@@ -149,7 +150,7 @@ def test_a_long_job_is_left_too(house):
         return len(counted)
 
     job = runs.on_worker(count)
-    run = runs.start(ONE, "a")
+    run = runs.start(check(ONE), "a")
     drain(runs, run.id, cursors(1))
     assert counted and runs.on_worker(lambda: 7).result(5) == 7 and not job.done()
     over.set()

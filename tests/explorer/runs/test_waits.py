@@ -13,6 +13,7 @@ from explorer.runs import scheduler
 from explorer.runs.lane_factory import CALLBACKS
 from explorer.runs.scheduler import Runs
 from explorer.runs.slices import Sliced, wait
+from explorer.runs.validation import check
 from explorer.tasks import sandbox
 from explorer.tasks.sandbox import process
 from tests.explorer.runs.test_scheduler import cursors, drain, wait_for, words
@@ -88,7 +89,7 @@ def test_another_lane_goes_on_while_a_lane_waits_for_a_program(house, tested, sa
     programs = Programs(other.stepped)
     lane = tested(programs)
     runs = house([lane, other]) if same_run else house([lane], [other])
-    started = [runs.start(ONE, "a"), *([] if same_run else [runs.start(ONE, "b")])]
+    started = [runs.start(check(ONE), "a"), *([] if same_run else [runs.start(check(ONE), "b")])]
     for run in started:
         drain(runs, run.id, cursors(len(run.records)))
     assert programs.calls == 1 and [run.state for run in started] == ["done"] * len(started)
@@ -99,7 +100,7 @@ def test_a_step_by_hand_waits_for_its_program_and_the_others_step_once(house, te
     over, other = threading.Event(), ScriptedLane(words(3))
     programs = Programs(over)
     runs = house([tested(programs), other])
-    run = runs.start(ONE, "a", "paused")
+    run = runs.start(check(ONE), "a", "paused")
     wait_for(lambda: len(run.records[1].rows) == 1)
     while not programs.began.is_set():
         runs.control(run.id, "step")
@@ -113,7 +114,7 @@ def test_a_lane_that_is_stopped_does_not_wait_for_its_program(house, tested):
     over = threading.Event()
     programs = Programs(over)
     runs = house([tested(programs)])
-    run = runs.start(ONE, "a")
+    run = runs.start(check(ONE), "a")
     assert programs.began.wait(5)
     runs.control(run.id, "stop")
     drain(runs, run.id, cursors(1))
@@ -134,7 +135,7 @@ def test_a_job_waits_beside_the_lanes(house):
     awaited, other = Future(), SteppingLane()
     runs = house([other])
     job = runs.on_worker(lambda: wait(awaited))
-    runs.start(ONE, "a")
+    runs.start(check(ONE), "a")
     assert other.stepped.wait(5) and not job.done()
     awaited.set_result(7)
     assert job.result(5) == 7
@@ -197,7 +198,7 @@ def test_another_lane_goes_on_while_a_lane_waits_for_a_server(house, tiny_model)
     served = ServedModel("slow", server, 64, local.tokenizer)
     lane = Lane("greedy", [3, 4], {"target": served}, {}, 0, Limits(max_new_tokens=2), callbacks=CALLBACKS)
     runs = house([lane], [other])
-    started = [runs.start(ONE, "a"), runs.start(ONE, "b")]
+    started = [runs.start(check(ONE), "a"), runs.start(check(ONE), "b")]
     for run in started:
         drain(runs, run.id, cursors(1))
     assert server.calls == 2 and not any(run.records[0].problem for run in started)

@@ -9,6 +9,7 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from decoders.refusal import Refusal
 from decoders.testing import random_table
 from decoders.trace.events import Cell, Depend, Note, Propose, Score, Step, Verdict
 from decoders.trace.trace import Trace
@@ -148,7 +149,7 @@ def test_what_was_merged_in_circles_is_no_lattice():
             ],
         )
     )
-    with pytest.raises(ValueError, match="contains cycles"):
+    with pytest.raises(Refusal, match="contains cycles"):
         trace.graph("lattice")
 
 

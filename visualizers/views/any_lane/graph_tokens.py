@@ -9,6 +9,7 @@ stay, with an arrow to the node that they became.
 
 import math
 
+from decoders.refusal import Refusal
 from decoders.trace.costs import Costs
 from decoders.trace.events import Commit, Propose, Verdict
 from visualizers.analysis.distribution_stages import tolerated
@@ -287,7 +288,7 @@ class Tokens:
         """Counts the texts that were found, and dots the tokens that all of them have."""
         try:
             self.lattice = merged(self.graph.subgraph(self.row), self.root).graph
-        except ValueError:  # the merges form a cycle: there are no texts to count
+        except Refusal:  # the merges form a cycle: there are no texts to count
             return []
         shared, before = {n for n in self.lattice["shared"] if n in self.row}, self.shared
         self.shared = shared

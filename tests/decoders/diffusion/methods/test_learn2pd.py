@@ -22,7 +22,7 @@ def run(target, parameters=None, name="learn2pd", tokens=12, prompt=PROMPTS[0]):
 def filtering(target, module):
     """The same model with a filter."""
     target = type(target)(target.name, target.model, target.tokenizer, tokens_of=target.tokens_of)
-    target.__dict__["filter"] = module
+    target.heads["filter"] = module
     return target
 
 

@@ -9,7 +9,6 @@ import torch
 from torch.nn import functional as F
 
 from decoders.heads import (
-    KINDS,
     Amphista,
     Blockwise,
     Clover,
@@ -25,7 +24,7 @@ from decoders.heads import (
 from decoders.heads.recurrent.mlp_speculator import state_weight, token_weight
 from tests.decoders.heads.test_heads import CopyPairs, pairs, some_tokens
 from tests.helpers import tiny_models
-from tests.helpers.random_heads import random_head
+from tests.helpers.random_heads import DRAFTERS, random_head
 
 RECURRENT = ["hydra", "hydra_plus", "mlp_speculator", "redrafter", "clover", "clover2"]
 ROUNDS = ((0, 3), (3, 4), (4, 7))  # tokens that the target reads before each round; the root is the next one
@@ -78,7 +77,7 @@ def test_heads_of_all_depths_say_what_was_measured_along_the_text(small, kind):
 def test_before_training_they_say_the_next_token_once_more(small, kind):
     """Layers, blocks and cells begin by changing nothing."""
     torch.manual_seed(1)
-    module = KINDS[kind](Target.of(small)).eval()
+    module = DRAFTERS[kind](Target.of(small)).eval()
     taps = take_taps(small, some_tokens(2))
     for k, guess in enumerate(module.along(taps, 3), start=1):
         torch.testing.assert_close(guess, taps.logits[:, : 11 - k])
@@ -340,7 +339,7 @@ def test_who_sees_the_root_knows_its_copy(kind):
     """The copy-pair language: 1.0."""
     language, random = Streams(), torch.Generator().manual_seed(0)
     torch.manual_seed(0)
-    module = learned(KINDS[kind](language.target), language, random)
+    module = learned(DRAFTERS[kind](language.target), language, random)
     assert copied(module, language, random) == 1.0
 
 
@@ -365,7 +364,7 @@ def test_the_depths_that_end():
     all.
     """
     target = CopyPairs().target
-    ends = {kind: KINDS[kind](target).depth for kind in (*RECURRENT, "amphista", "blockwise")}
+    ends = {kind: DRAFTERS[kind](target).depth for kind in (*RECURRENT, "amphista", "blockwise")}
     assert ends.pop("redrafter") is None and ends.pop("clover2") is None
     assert ends.pop("clover") == 3 and set(ends.values()) == {4}
-    assert (Hydra, Clover, ReDrafter) == tuple(KINDS[kind] for kind in ("hydra", "clover", "redrafter"))
+    assert (Hydra, Clover, ReDrafter) == tuple(DRAFTERS[kind] for kind in ("hydra", "clover", "redrafter"))

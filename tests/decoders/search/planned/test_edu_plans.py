@@ -191,7 +191,7 @@ def test_the_plan_model_reads_every_unit_with_tags(monkeypatch):
     head = Planner(Target.of(target.model), width=8, heads=2).eval()
     opened = head.opened
     monkeypatch.setattr(head, "opened", lambda vectors: seen.append(vectors) or opened(vectors))
-    target.planner = head
+    target.heads["planner"] = head
     ids = target.encode(SHEET)
     trace = run(target, ids, 4, num_plans=3)
     source = source_of(ids, target.bytes_of)

@@ -38,7 +38,7 @@ def model():
 def ranked(model):
     """A target with a ranker of random weights."""
     torch.manual_seed(0)
-    model.__dict__["ranker"] = Ranker(Target.of(model.model), inner=8, width=4).eval()
+    model.heads["ranker"] = Ranker(Target.of(model.model), inner=8, width=4).eval()
     return model
 
 
@@ -88,14 +88,16 @@ def test_a_text_is_scored_from_the_prompt_on_as_if_it_stood_alone(ranked, prompt
     """The dot product of the prompt's vector and that of all that was written, without its end of text."""
     trace = run(ranked, prompt, 12, num_samples=2, num_beams=2, block_length=4)
     nodes, taps = trace.nodes(), lambda tokens: take_taps(ranked.model, torch.tensor([tokens])).hidden[0]
-    fits = ranked.ranker.vector(taps(prompt), prefix=True)
+    fits = ranked.heads["ranker"].vector(taps(prompt), prefix=True)
     for said in rewards(trace):
         tokens, node = [], said.node
         while node >= len(prompt):
             node, token = nodes[node]
             tokens.insert(0, token)
         own = [t for t in tokens if t not in ranked.eos] or tokens
-        assert said.total == pytest.approx(float(fits @ ranked.ranker.vector(taps(own), False)), abs=1e-4)
+        assert said.total == pytest.approx(
+            float(fits @ ranked.heads["ranker"].vector(taps(own), False)), abs=1e-4
+        )
 
 
 def test_what_was_read_is_not_read_again(ranked, prompt):
@@ -145,7 +147,7 @@ def test_a_rule_ranks_texts_of_any_model():
 
 def test_best_of_n_by_the_reward_head(model, prompt):
     """The same search asks the reward head where it is the scorer."""
-    model.__dict__["reward"] = Reward(Target.of(model.model)).eval()
+    model.heads["reward"] = Reward(Target.of(model.model)).eval()
     trace = run(model, prompt, 8, scorer="reward", num_samples=4, num_beams=1, block_length=0)
     assert len(rewards(trace)) == 4 and all(0 < e.total < 1 for e in rewards(trace))
 

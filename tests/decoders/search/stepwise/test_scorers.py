@@ -77,7 +77,7 @@ def test_what_a_scorer_lacks_is_said():
 def test_a_text_is_judged_once_and_the_reward_head_reads_what_was_written():
     model = tiny_models.make()
     torch.manual_seed(0)
-    model.__dict__["reward"] = Reward(Target.of(model.model)).eval()
+    model.heads["reward"] = Reward(Target.of(model.model)).eval()
     lane = Lane("greedy", [40, 41, 42], {"target": model})
     lane.parameters = {"scorer": "reward"}
     scorer = Scorer(lane)
@@ -87,7 +87,7 @@ def test_a_text_is_judged_once_and_the_reward_head_reads_what_was_written():
     hidden, log_p = read_answers(taps, torch.tensor([2]), 2)
     assert torch.equal(hidden[0], taps.hidden[0, 2:]) and log_p[0, 0] == 0
     assert log_p[0, 2] == pytest.approx(float(taps.logits[0, 3].log_softmax(-1)[51]))
-    wanted = model.reward.scores(hidden[0], log_p[0])
+    wanted = model.heads["reward"].scores(hidden[0], log_p[0])
     said_now = [float(wanted[q][-1]) for q in ("outcome", "prefix", "outcome")]
     assert said == pytest.approx(said_now, abs=1e-5) and scorer.calls == 2
     lane.close()

@@ -60,7 +60,7 @@ def toy(monkeypatch):
 
     def make(rewards) -> StatedTable:
         model = StatedTable(said(), 2)
-        model.aligned = Tilted(rewards)
+        model.heads["aligned"] = Tilted(rewards)
         return model
 
     return make
@@ -148,7 +148,7 @@ def test_greedily_the_transferred_value_takes_what_controlled_decoding_passes_ov
 
 def test_drawn_tokens_follow_the_softmax_of_the_totals(toy):
     model = toy(REWARDS)
-    model.aligned.rewards = {0: [0.0, 99.0], 1: [0.0, 99.0]}  # always the token with the reward
+    model.heads["aligned"].rewards = {0: [0.0, 99.0], 1: [0.0, 99.0]}  # always the token with the reward
     law = Exhaustive().distribution(
         lambda chooser: first_step(model, chooser=chooser, temperature=1.0).output()[0]
     )
@@ -162,7 +162,7 @@ def test_drawn_tokens_follow_the_softmax_of_the_totals(toy):
 def test_code_writes_five_greedy_tokens_and_args_none(tiny_model):
     plain = tiny_model("llama")
     model = LoadedModel(plain.name, plain.model, plain.tokenizer)
-    model.__dict__["aligned"] = Aligned(Target.of(plain.model), 8, {"scorer": "length", "words": 3}).eval()
+    model.heads["aligned"] = Aligned(Target.of(plain.model), 8, {"scorer": "length", "words": 3}).eval()
     settings = {"scorer": "length", "words": 2, "candidates": 3}
     for variant, most in {"code": 5, "args": 0}.items():
         lane = Lane("transfer_q", [40, 41], {"target": model}, settings | {"variant": variant}, 0, Limits(8))
@@ -179,7 +179,7 @@ def test_code_writes_five_greedy_tokens_and_args_none(tiny_model):
 def test_guidance_0_is_greedy_and_a_fresh_aligned_model_is_the_target(tiny_model):
     plain, prompt, limits = tiny_model("llama"), [40, 41, 42], Limits(10)
     model = LoadedModel(plain.name, plain.model, plain.tokenizer)
-    model.__dict__["aligned"] = Aligned(Target.of(plain.model), 8).eval()
+    model.heads["aligned"] = Aligned(Target.of(plain.model), 8).eval()
     want = tiny_models.generate(plain, prompt, max_new_tokens=10)
     settings = {"candidates": 3, "rollout_tokens": 3}
     greedy = Lane("transfer_q", prompt, {"target": model}, settings | {"guidance": 0.0}, 1, limits).run()

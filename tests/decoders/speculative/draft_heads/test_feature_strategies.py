@@ -28,7 +28,7 @@ def greedy_text(target, prompt, new_tokens=30):
 @pytest.mark.parametrize("length", [0, 1, 3])
 def test_adaeagle_of_any_length_leaves_the_targets_law(length):
     target = HeadedTable(random_table(3, 3, 1.5), 3)
-    target.adaeagle = Constant(length)
+    target.heads["adaeagle"] = Constant(length)
     parameters = {"temperature": 1.2}
     law = law_of_rounds(Exhaustive(), "adaeagle", {"target": target}, parameters, 4, rounds=2)
     assert distance(law, exact_distribution(target, (0,), 4, shape_of(parameters))) < 1e-12
@@ -38,7 +38,7 @@ def test_adaeagle_of_any_length_leaves_the_targets_law(length):
 def test_adaeagles_options_leave_the_targets_law(parameters):
     """The joint stop looks at what was drawn, and stops after it: nothing is thrown away."""
     target = HeadedTable(random_table(5, 3, 1.5), 3)
-    target.adaeagle = Constant(1)
+    target.heads["adaeagle"] = Constant(1)
     parameters = {"temperature": 1.0, "num_assistant_tokens": 2, **parameters}
     law = law_of_rounds(Exhaustive(), "adaeagle", {"target": target}, parameters, 4, rounds=2)
     assert distance(law, exact_distribution(target, (0,), 4, shape_of(parameters))) < 1e-12
@@ -234,7 +234,7 @@ class Constant(AdaEagle):
 
 def test_a_constant_predictor_is_a_fixed_length():
     target = tiny_models.make("llama", seed=2)
-    target.adaeagle = Constant(2.6)
+    target.heads["adaeagle"] = Constant(2.6)
     models = {"target": target}
     ours = Lane("adaeagle", [5, 6], models, {}, limits=Limits(20)).run()
     chain = Lane("eagle", [5, 6], models, {"tree": "chain", "depth": 3}, limits=Limits(20)).run()
@@ -260,7 +260,7 @@ def test_an_oracle_of_the_length_has_nothing_rejected():
         def length(self, hidden, token):
             return float(labels[lane.tree.depths[lane.tip] - 1])
 
-    target.adaeagle = Oracle(0)
+    target.heads["adaeagle"] = Oracle(0)
     trace = lane.run()
     statuses = {v.status for s in trace.steps for v in s.of(Verdict)}
     assert trace.output() == longest.output()[:34]

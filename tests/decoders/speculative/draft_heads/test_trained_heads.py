@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from decoders.chooser import Exhaustive
-from decoders.heads import KINDS, DraftModule, Target, take_taps
+from decoders.heads import DraftModule, Target, take_taps
 from decoders.heads.cross_attention.cross_attention import CrossAttentionDrafter
 from decoders.lane import Lane, Limits
 from decoders.models import catalog, head_files
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
-from decoders.models.table_model import exact_distribution
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.registry import strategies
 from decoders.speculative.draft_heads.trees import TREES
 from decoders.speculative.drafters.trained_head import TrainedHead, head_of_kind
@@ -21,6 +21,7 @@ from decoders.testing import distance, random_table, shape_of
 from tests.helpers import tiny_models
 from tests.helpers.headed_tables import HeadedTable
 from tests.helpers.losslessness import law_of_rounds
+from tests.helpers.random_heads import DRAFTERS
 
 HEADED = sorted(
     name
@@ -28,7 +29,7 @@ HEADED = sorted(
     if any(p.name == "tree" and set(p.choices) == set(TREES) for p in one.parameters)
 )
 # those that read the target's own weights are walked in test_cross_attention.py
-TABLED = [name for name in HEADED if not issubclass(KINDS.get(name, DraftModule), CrossAttentionDrafter)]
+TABLED = [name for name in HEADED if not issubclass(DRAFTERS.get(name, DraftModule), CrossAttentionDrafter)]
 SMALL = {"nodes": 3, "depth": 2, "width": 2}
 
 
@@ -132,4 +133,7 @@ def test_heads_of_several_folders_are_found_by_name(tmp_path, monkeypatch):
 
 
 def test_a_strategy_asks_the_model_for_its_head():
-    assert head_of_kind("medusa")(object()) is None
+    table = TableModel(random_table(0, 3, 1.0), 3)
+    assert head_of_kind("medusa")(table) is None
+    table.heads["medusa"] = object()
+    assert head_of_kind("medusa")(table) is table.heads["medusa"]

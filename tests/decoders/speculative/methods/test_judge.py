@@ -27,7 +27,7 @@ TOKENS = 4
 
 def tables(first: int = 1, chance=None) -> dict[str, TableModel]:
     target = StatedTable(random_table(first, TOKENS, 1.5), TOKENS)
-    target.judge = Says(chance) if chance else None
+    target.heads = {"judge": Says(chance)} if chance else {}
     return {"target": target, "draft": TableModel(random_table(first + 1, TOKENS, 1.5), TOKENS)}
 
 
@@ -143,7 +143,7 @@ def test_the_head_reads_the_target_s_state_after_the_guess():
     """On a real model: what is told at a guess is what the head says of a forward over the whole text."""
     models = {"target": tiny_models.make("llama"), "draft": tiny_models.make("llama", 1)}
     torch.manual_seed(0)
-    head = models["target"].__dict__["judge"] = Judge(Target.of(models["target"].model)).eval()
+    head = models["target"].heads["judge"] = Judge(Target.of(models["target"].model)).eval()
     trace = Lane("judge", [40, 41, 42], models, {"delta": 0.4}, limits=Limits(20)).run()
     nodes = trace.nodes()
     for step in trace.steps:

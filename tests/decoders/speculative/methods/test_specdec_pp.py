@@ -20,7 +20,7 @@ from tests.helpers.stateful_tables import Says, StatedTable
 
 def tables(first: int = 1, chance=None) -> dict[str, TableModel]:
     draft = StatedTable(random_table(first + 1, 3, 1.5), 3)
-    draft.acceptance = Says(chance) if chance else None
+    draft.heads = {"acceptance": Says(chance)} if chance else {}
     return {"target": TableModel(random_table(first, 3, 1.5), 3), "draft": draft}
 
 
@@ -91,7 +91,7 @@ def test_without_a_head_the_draft_s_own_probability_stands_in_and_the_lane_says_
 
 def test_a_head_serves_the_pair_that_it_was_trained_for_only():
     models = tables(chance=lambda text: 1.0)
-    assert head_of(Lane("specdec_pp", [0], models)) is models["draft"].acceptance
+    assert head_of(Lane("specdec_pp", [0], models)) is models["draft"].heads["acceptance"]
     models["target"].name = "another"
     assert head_of(Lane("specdec_pp", [0], models)) is None
 

@@ -10,7 +10,7 @@ from decoders.engine.capabilities import Capability
 from decoders.heads import Medusa
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
-from decoders.models.table_model import exact_distribution
+from decoders.models.table_model import Table, exact_distribution
 from decoders.speculative.self_draft.fragments import SAME, TYPICAL
 from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Commit, Note, Verdict
@@ -36,7 +36,10 @@ class Headed(StatedTable):
     """A table with heads, whose tokens are a, b and c."""
 
     capabilities = frozenset({Capability.FULL_DISTRIBUTION, Capability.HIDDEN_STATES})
-    heads = {"medusa": Guesses()}
+
+    def __init__(self, table: Table, vocabulary: int):
+        super().__init__(table, vocabulary)
+        self.heads = {"medusa": Guesses()}
 
     def cut(self, text: str) -> list[int]:
         return self.encode(text)

@@ -26,7 +26,7 @@ def with_adapters(seed: int | None = 1, **how):
     with torch.no_grad():
         for parameter in module.parameters() if seed is not None else ():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    model.__dict__["m2r2"] = module.eval().requires_grad_(False)
+    model.heads["m2r2"] = module.eval().requires_grad_(False)
     return model
 
 
@@ -38,7 +38,7 @@ def model():
 def test_untrained_adapters_leave_the_usual_stream():
     """The dossier's first check: a = h, so that the guess is the plain exit's."""
     model = with_adapters(seed=None)
-    slow, fast = (model.m2r2.along_text(TEXT, fast=fast) for fast in (False, True))
+    slow, fast = (model.heads["m2r2"].along_text(TEXT, fast=fast) for fast in (False, True))
     for usual, beside in zip(slow, fast, strict=True):
         torch.testing.assert_close(usual, beside, rtol=0, atol=0)
     states = model.model(TEXT, output_hidden_states=True).hidden_states
@@ -50,7 +50,7 @@ def test_the_fast_stream_by_hand(model):
     """a <- a + F(a; keys and values of h) + B(a), place by place: F is the layer on a text whose last place
     alone is a's, with the keys and values there put back to h's.
     """
-    module, place = model.m2r2, 6
+    module, place = model.heads["m2r2"], 6
     slow, fast = (module.along_text(TEXT, fast=fast) for fast in (False, True))
     layer = model.model.model.layers[0]
     turns = model.model.model.rotary_emb(slow[0], torch.arange(TEXT.shape[1])[None])
@@ -86,11 +86,11 @@ def mixed_by_hand(layer, h, a, place, turns):
 
 def test_at_rate_one_nothing_is_apart(model):
     """The dossier's fourth check: aligned to h_i itself, silent adapters are where they should be."""
-    module = with_adapters(seed=None).m2r2
+    module = with_adapters(seed=None).heads["m2r2"]
     module.reads = tuple(range(1, EXIT))
     taps = take_double(module.target.model, TEXT, module.reads)
     assert float(module.distance(module.along_text(TEXT), taps)) == pytest.approx(0.0, abs=1e-12)
-    trained = model.m2r2
+    trained = model.heads["m2r2"]
     assert (
         float(trained.distance(trained.along_text(TEXT), take_double(model.model, TEXT, trained.reads)))
         > 0.01
@@ -98,7 +98,7 @@ def test_at_rate_one_nothing_is_apart(model):
 
 
 def test_the_loss_is_cross_entropy_and_distance(model):
-    module = model.m2r2
+    module = model.heads["m2r2"]
     assert module.reads == (3,)  # R = 3: after one layer where h is after three
     taps = take_double(model.model, TEXT, module.reads)
     found = module.along_text(TEXT)
@@ -140,7 +140,7 @@ def test_guesses_are_the_adapters_own_at_their_places(model):
                 node, token = nodes[node]
                 text.append(token)
             read = torch.tensor([[*PROMPT, *text[::-1]]])
-            said = model.m2r2.target.exit_logits(model.m2r2.along_text(read)[-1])[0, -1]
+            said = model.heads["m2r2"].target.exit_logits(model.heads["m2r2"].along_text(read)[-1])[0, -1]
             assert guess.token == int(said.argmax())
             assert guess.logprob == pytest.approx(float(said.log_softmax(-1).max()), abs=1e-4)
 
@@ -158,7 +158,7 @@ def test_training_helps():
     """The dossier's second check on one text: a_E then says more often than h_E what the last layer says."""
     model = with_adapters(seed=None)
     text = torch.tensor([[*PROMPT, *run("greedy", model, tokens=40).output()]])
-    module = model.m2r2.requires_grad_(True)
+    module = model.heads["m2r2"].requires_grad_(True)
     taps, optimizer = (
         take_double(model.model, text, module.reads),
         torch.optim.AdamW(module.parameters(), 1e-2),

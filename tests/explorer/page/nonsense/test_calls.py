@@ -14,6 +14,7 @@ from explorer.page.layout import server_functions
 from explorer.page_requests import asked_of
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
+from explorer.runs.validation import check
 from tests.helpers.random_requests import (
     API,
     BYTES,
@@ -77,7 +78,7 @@ def valid_request(served, name: str) -> dict:
 
 def run_of(served) -> str:
     """The id of a run that has ended."""
-    run = served.runs.start(SETUP, ME)
+    run = served.runs.start(check(SETUP), ME)
     every = [{"view": "text", "ops": 2**31, "rows": 2**31} for _ in SETUP["lanes"]]
     while run.state == "running":
         asyncio.run(served.runs.pull(run.id, every, 2.0, "running"))

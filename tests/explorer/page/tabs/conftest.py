@@ -11,6 +11,7 @@ import pytest
 from explorer.page.layout import build
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
+from explorer.runs.validation import check
 from tests.helpers.ready_loader import ready_loader
 
 ME = "me" * 12
@@ -34,7 +35,7 @@ def runs(loader):
 
 @pytest.fixture(scope="module")
 def run(runs):
-    made = runs.start({"prompt": "Once the cat", "max_new_tokens": 8, "lanes": LANES}, ME)
+    made = runs.start(check({"prompt": "Once the cat", "max_new_tokens": 8, "lanes": LANES}), ME)
     every = [{"view": "text", "ops": 2**31, "rows": 2**31} for _ in LANES]
     while made.state == "running":
         asyncio.run(runs.pull(made.id, every, 2.0, "running"))

@@ -10,6 +10,7 @@ from explorer.page.compare import compare_lanes
 from explorer.page.tabs import compare
 from explorer.page.tabs.on_screen import component
 from explorer.runs.scheduler import GONE
+from explorer.runs.validation import check
 from visualizers.analysis.comparison import CHARGES
 
 ME, STRANGER = "me" * 12, "you" * 8
@@ -22,7 +23,7 @@ def run(runs):
         {"strategy": "sample", "parameters": {"temperature": 3.0}},
         {"strategy": "speculative"},
     ]
-    made = runs.start({"prompt": "Once", "max_new_tokens": 12, "lanes": lanes}, ME)
+    made = runs.start(check({"prompt": "Once", "max_new_tokens": 12, "lanes": lanes}), ME)
     every = [{"view": "text", "ops": 2**31, "rows": 2**31} for _ in lanes]
     while made.state == "running":
         asyncio.run(runs.pull(made.id, every, 2.0, "running"))

@@ -5,6 +5,7 @@ sequence that are larger than anything a model says, and has it run by the score
 import pytest
 
 from explorer.runs.lane_factory import lane_maker
+from explorer.runs.validation import check
 from explorer.tasks import sandbox
 from tests.helpers.ready_loader import ready_loader
 from tests.helpers.sandbox_programs import Canaries
@@ -44,7 +45,7 @@ def test_a_program_that_a_visitor_forces_reaches_nothing(checked, monkeypatch):
         bias, length = biases(loader.models["target"], program)
         lane = {"strategy": "rankgen", "seed": 0, "parameters": ASKED | {"sequence_bias": bias}}
         request = {"prompt": PROMPT, "max_new_tokens": length, "lanes": [lane]}
-        assert lane_maker(loader)(request)[0].run().text() == program
+        assert lane_maker(loader)(check(request))[0].run().text() == program
         assert len(ran) == 1 and ran[0].values == []
         assert ("__traceback__" if checked else "PermissionError") in ran[0].failed
         canaries.check()

@@ -117,7 +117,7 @@ def test_the_acceptance_head_ends_drafts(train, place):
     lengths = []
     for believes in (False, True):
         if believes:
-            models["draft"].acceptance.scores = lambda hidden: torch.tensor(1.0)
+            models["draft"].heads["acceptance"].scores = lambda hidden: torch.tensor(1.0)
         found = Lane("specdec_pp", prompt, models, {"stop": 0.2}, limits=Limits(30)).run()
         lengths.append(max(found.costs.per_step_drafted))
     assert lengths[0] < lengths[1] == 20
@@ -144,7 +144,7 @@ def test_models_by_another_name_are_the_same_models(train, place):
     (place / "moved").symlink_to(place / "target")
     models = pair(place, target="moved")
     add_heads(models, [str(train("acceptance"))])
-    assert models["draft"].acceptance.settings["against"] == models["target"].name
+    assert models["draft"].heads["acceptance"].settings["against"] == models["target"].name
 
 
 def test_a_head_without_its_pair_or_of_a_wrong_shape_is_refused(train, place, tmp_path):
@@ -169,7 +169,7 @@ def test_the_command_and_the_app_take_heads(train, place, capsys):
     assert json.loads(capsys.readouterr().out)
     loader = Loader(str(place / "target"), str(place / "draft"), "cpu", heads=[heads])
     loader.load()
-    assert loader.state == "ready" and isinstance(loader.models["draft"].acceptance, Acceptance)
+    assert loader.state == "ready" and isinstance(loader.models["draft"].heads["acceptance"], Acceptance)
     loader = Loader(str(place / "stranger"), str(place / "draft"), "cpu", heads=[heads])
     loader.load()
     assert loader.state == "failed" and "choose that pair" in loader.sentence

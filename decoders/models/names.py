@@ -1,0 +1,106 @@
+"""What a model's name means: `resolve` is the only place that tells a shipped name, a folder, a Hub id and an
+address apart. Imports no torch and reads no weights.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from decoders.models import catalog
+from decoders.models.address import InVllm, Server, served
+from decoders.models.edited_names import Edits, split
+from decoders.refusal import Refusal
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A model that comes with the project, and the folder with its weights."""
+
+    name: str
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A model in a folder: the name as typed, and the folder."""
+
+    name: str
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A model on the Hub: the name as typed, its id, and the revision after an @."""
+
+    name: str
+    id: str
+    revision: str | None
+
+
+Stored = Shipped | Folder | Hub  # its weights are read here
+
+
+@dataclass(frozen=True)
+class Edited:
+    """A model that is changed once it is loaded: (weight, module) of the low-rank modules to add, then
+    (edit, value) of the edits.
+    """
+
+    name: str
+    base: "Stored | Edited"
+    terms: "tuple[tuple[float, Stored | Edited], ...]"
+    edits: Edits
+
+
+Local = Stored | Edited
+Source = Server | InVllm | Local
+
+
+def resolve(name: str) -> Source:
+    """What a model's name means. Raises Refusal with one sentence if there is no such model."""
+    return served(name) or local(name)
+
+
+def local(name: str) -> Local:
+    """As `resolve`, for a name that is no address."""
+    base, terms, edits = split(name)
+    if terms or edits:
+        modules = tuple((weight, local(module)) for weight, module in terms)
+        return Edited(name, local(base), modules, edits)
+    if catalog.is_shipped(name):
+        return Shipped(name, catalog.with_weights(name))
+    if (folder := existing_folder(name)) is not None:
+        if not (folder / "config.json").exists():
+            raise Refusal(
+                f"The folder {name!r} holds no config.json; name one with config, safetensors and tokenizer."
+            )
+        if not list(folder.glob("*.safetensors")):
+            raise Refusal(f"The folder {name!r} holds no .safetensors weights; only safetensors are loaded.")
+        return Folder(name, folder)
+    identifier, _, revision = name.partition("@")
+    if name.startswith((".", "/", "~")) or identifier.count("/") != 1:
+        raise Refusal(
+            f"There is no model {name[:80]!r}; use a shipped one, such as {catalog.TARGET} or "
+            f"{catalog.DRAFT}, a folder, or a Hub id such as owner/model."
+        )
+    return Hub(name, identifier, revision or None)
+
+
+def stored(source: Local) -> Stored:
+    """The model whose files are read: of an edited one its base."""
+    return stored(source.base) if isinstance(source, Edited) else source
+
+
+def place(source: Stored) -> tuple[str, str | None]:
+    """What transformers reads a model by: (folder, None), or (Hub id, revision)."""
+    return (source.id, source.revision) if isinstance(source, Hub) else (str(source.folder), None)
+
+
+def existing_folder(name: str | Path) -> Path | None:
+    """The folder of this name; None if there is none, or if the system cannot resolve it, such as the home of
+    an unknown user.
+    """
+    try:
+        folder = Path(name).expanduser()
+        return folder if folder.is_dir() else None
+    except (OSError, RuntimeError, ValueError):
+        return None
