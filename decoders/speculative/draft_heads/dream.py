@@ -49,7 +49,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 @draft_and_verify(
     parts,
-    name=KIND,
+    name="dream",
     title="DREAM (text)",
     parameters=(
         *tree_parameters(DYNAMIC, nodes=24, depth=5, width=4),

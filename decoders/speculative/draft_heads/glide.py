@@ -32,7 +32,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 @draft_and_verify(
     parts,
-    name=KIND,
+    name="glide",
     title="GliDe with CaPE",
     parameters=(
         Parameter("num_assistant_tokens", "int", 4, "Tokens of the chain per round (gamma).", low=1, high=32),

@@ -37,7 +37,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 @draft_and_verify(
     parts,
-    name=KIND,
+    name="hidden_transfer",
     title="Hidden transfer",
     parameters=(
         Parameter("num_pseudo_tokens", "int", 3, "Pseudo states after each token (m).", low=0, high=16),

@@ -30,7 +30,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 @draft_and_verify(
     parts,
-    name=KIND,
+    name="mixture_of_attentions",
     title="Mixture of Attentions",
     parameters=(*tree_parameters(DYNAMIC, nodes=24, depth=5, width=4), *GREEDY),
     papers=("mixture-of-attentions-for-speculative-decoding",),

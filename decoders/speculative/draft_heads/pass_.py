@@ -92,7 +92,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 @draft_and_verify(
     parts,
-    name=KIND,
+    name="pass",
     title="PaSS",
     parameters=(
         Parameter(

@@ -37,7 +37,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 @draft_and_verify(
     parts,
-    name=KIND,
+    name="ppd",
     title="Parallel prompt decoding",
     parameters=(
         Parameter("num_prompt_tokens", "int", 3, "Prompt tokens after the newest token (n).", low=0, high=16),

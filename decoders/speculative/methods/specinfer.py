@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.roles import DRAFT_ROLES
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
@@ -10,7 +11,6 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.merged_drafts import merged_drafts
 from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
-from decoders.trace.events import DRAFT_ROLES
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:

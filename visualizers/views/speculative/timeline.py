@@ -9,7 +9,7 @@ costs: each round, from where it began, as it would run with one device per mode
 
 from dataclasses import replace
 
-from decoders.trace.events import DRAFT_ROLES
+from decoders.roles import DRAFT_ROLES
 from visualizers.analysis.overlap import Bar, Schedule, milliseconds
 from visualizers.scene.marks import STATES, Header, Op, many, view
 
