@@ -1,9 +1,11 @@
 """What the files of strategies say, read without importing them: which module declares which strategy, and
-what a strategy's parameters are. An import would bring in torch, which takes seconds; reading takes a tenth.
+what its parameters are. An import would bring in torch and transformers, which takes seconds.
 """
 
 import ast
+import importlib
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
@@ -12,6 +14,7 @@ from typing import Any
 
 from decoders.parameters import Parameter
 
+OURS = f"{__package__}."  # how the names of modules begin that are read
 FAMILIES = {  # the folder of its strategies -> its heading
     "sampling": "One token at a time",
     "search": "Search",
@@ -45,26 +48,13 @@ def found(folder: Traversable, package: str) -> Iterator[tuple[str, Traversable]
 
 
 def parameters(name: str) -> tuple[Parameter, ...] | None:
-    """The parameters of a strategy: its file's expression for them is evaluated with the imports and the
-    constants that it uses, and nothing else of the file runs. None if the declaration has no such expression
-    of its own.
-    """
-    folders = modules()[name].removeprefix(f"{__package__}.").split(".")
-    source = files(__package__).joinpath(*folders[:-1], f"{folders[-1]}.py").read_text("utf-8")
-    tree = ast.parse(source)
-    wanted = next(filter(None, (parameters_in(call, name) for call in ast.walk(tree))), None)
-    if wanted is None:
+    """The parameters of a strategy; None if they cannot be told from its file alone."""
+    module = modules()[name]
+    given = next(filter(None, (parameters_in(call, name) for call in ast.walk(tree(module)))), None)
+    try:
+        return given and value(module, given)
+    except NameError:
         return None
-    used, names = [], read(wanted)
-    for statement in reversed(tree.body):
-        if bound := names & made(statement):
-            if isinstance(statement, ast.ImportFrom):  # only what is used of it
-                statement.names = [one for one in statement.names if (one.asname or one.name) in bound]
-            used.append(statement)
-            names |= read(statement)
-    namespace: dict[str, Any] = {}
-    exec(compile(ast.Module(used[::-1], []), modules()[name], "exec"), namespace)
-    return eval(compile(ast.Expression(wanted), modules()[name], "eval"), namespace)
 
 
 def parameters_in(call: ast.AST, name: str) -> ast.expr | None:
@@ -76,13 +66,51 @@ def parameters_in(call: ast.AST, name: str) -> ast.expr | None:
     return given.get("parameters") if isinstance(called, ast.Constant) and called.value == name else None
 
 
+@cache
+def tree(module: str) -> ast.Module:
+    """The syntax tree of one of our modules."""
+    *folders, name = module.removeprefix(OURS).split(".")
+    return ast.parse(files(__package__).joinpath(*folders, f"{name}.py").read_text("utf-8"))
+
+
+def value(module: str, expression: ast.expr) -> Any:
+    """An expression of a module. Of the module only what the expression uses is executed; what that imports
+    from our other modules is found in the same way.
+    """
+    used, names, namespace = [], read(expression), {}
+    for statement in reversed(tree(module).body):
+        if bound := names & made(statement):
+            if isinstance(statement, ast.ImportFrom) and statement.module.startswith(OURS):
+                for one in statement.names:
+                    if (called := one.asname or one.name) in bound:
+                        namespace[called] = imported(statement.module, one.name)
+            else:
+                used.append(statement)
+                names |= read(statement)
+    exec(compile(ast.Module(used[::-1], []), module, "exec"), namespace)
+    return eval(compile(ast.Expression(expression), module, "eval"), namespace)
+
+
+def imported(module: str, name: str) -> Any:
+    """What `from module import name` gives."""
+    if module in sys.modules and hasattr(sys.modules[module], name):
+        return getattr(sys.modules[module], name)
+    try:
+        return value(module, ast.Name(name, ast.Load(), lineno=1, col_offset=0))
+    except (NameError, FileNotFoundError):  # a decorated function, or a module in a package
+        found = importlib.import_module(module)
+        return getattr(found, name) if hasattr(found, name) else importlib.import_module(f"{module}.{name}")
+
+
 def made(statement: ast.stmt) -> set[str]:
     """The names that a statement of a module binds."""
     match statement:
         case ast.Import(names=names) | ast.ImportFrom(names=names):
             return {one.asname or one.name.partition(".")[0] for one in names}
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+        case ast.FunctionDef(name=name, decorator_list=[]) | ast.ClassDef(name=name):
             return {name}
+        case ast.FunctionDef():  # what decorates it, such as `strategy`, must not run twice
+            return set()
     return {node.id for node in ast.walk(statement) if is_name(node, ast.Store)}
 
 

@@ -4,10 +4,12 @@ The exit status is 0 on success and 2 on unusable arguments, with one line that 
 """
 
 import argparse
+import gc
 import json
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from types import ModuleType
 
 from decoders import files, packages, registry
 from decoders.models import address
@@ -86,19 +88,23 @@ def run(options: argparse.Namespace) -> None:
     prompt, lanes = run_request.checked(options)
     if len(lanes) != 1:
         raise Refusal("run takes one --strategy; use compare to see several side by side.")
-
-    from explorer import run_command
-
-    run_command.run(options, prompt, lanes)
+    run_commands().run(options, prompt, lanes)
 
 
 def compare(options: argparse.Namespace) -> None:
     """Decodes one prompt with several strategies. Raises Refusal with one sentence."""
     prompt, lanes = run_request.checked(options)
+    run_commands().compare(options, prompt, lanes)
 
-    from explorer import run_command
 
-    run_command.compare(options, prompt, lanes)
+def run_commands() -> ModuleType:
+    """What decodes, imported with torch and transformers."""
+    gc.disable()  # imports make many objects that live on; scanning them again and again costs a second
+    try:
+        from explorer import run_command
+    finally:
+        gc.enable()
+    return run_command
 
 
 def bench(options: argparse.Namespace) -> None:

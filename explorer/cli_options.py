@@ -7,8 +7,8 @@ from decoders.models import address
 from decoders.models.catalog import DRAFT, TARGET
 from explorer import shipped
 from explorer.acceptance import command as acceptance
+from explorer.cluster import LOCAL
 
-LOCAL = "local"  # an address of --ray: start a cluster on this machine
 Commands = argparse._SubParsersAction  # argparse has no public name for it
 
 

@@ -7,7 +7,8 @@ from tests import house
 # Figure -> what it was when it was last lowered: whoever lowers it writes the new number here.
 AT_MOST = {
     "lines of JavaScript wider than 110 characters": 0,
-    "our modules that `run --strategy speculative` imports": 578,
+    "our modules that `run --strategy speculative` imports": 194,
+    "our modules that `run --strategy greedy` imports": 172,
     "one speculative round: files": 35,
     "one speculative round: functions": 110,  # a few depend on what ran before
     "one speculative round: changes of file": 340,

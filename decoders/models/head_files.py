@@ -7,17 +7,20 @@ Knows files and checksums; `check` says whether heads fit a target.
 import hashlib
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
-from decoders.heads import KINDS, SCORERS, DraftModule, Target
 from decoders.models import catalog
 from decoders.models.catalog import kind, with_weights
 from decoders.models.rounded_change import SCALE, rounded
 from decoders.refusal import Refusal, said_by
+
+if TYPE_CHECKING:
+    from decoders.heads import DraftModule, Target
 
 FORMAT, VERSION = "decoding-explorer-heads", 1
 KEYS = {"target", "target_weights_sha256", "tokenizer_sha256", "modules"}  # required in config.json
@@ -48,7 +51,7 @@ def tokenizer_sha256(tokenizer: PreTrainedTokenizerBase) -> str:
 
 def save(
     folder: Path,
-    modules: dict[str, DraftModule],
+    modules: "dict[str, DraftModule]",
     target: str,
     target_folder: Path,
     tokenizer: PreTrainedTokenizerBase,
@@ -182,10 +185,12 @@ def rank_accuracy(folder: Path, part: str) -> list[list[float]] | None:
         return None
 
 
-def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, DraftModule]:
+def build(name: str, config: dict, folder: Path, target: "Target") -> "dict[str, DraftModule]":
     """The modules of a folder, in evaluation mode, in the target's dtype and on its device. Raises Refusal
     with one sentence.
     """
+    from decoders.heads import KINDS, SCORERS  # on demand: imports every kind of head
+
     try:
         tensors = read_tensors(folder / "model.safetensors")
         modules = {}

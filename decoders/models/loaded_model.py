@@ -1,7 +1,10 @@
 """A causal language model with its tokenizer, its engine and its heads. Knows nothing of strategies."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import jinja2
 import torch
@@ -13,30 +16,31 @@ from decoders.engine.flow_engine import FlowEngine
 from decoders.engine.masked_engine import MaskedEngine
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.state_engine import engine_of
-from decoders.heads import (
-    M2R2,
-    Acceptance,
-    AdaEagle,
-    Aligned,
-    AutoDeco,
-    DraftModule,
-    Filter,
-    Judge,
-    KeyMask,
-    Outlook,
-    ParallelStreams,
-    Planner,
-    Ranker,
-    Reward,
-    TunedLens,
-)
 from decoders.model_defaults import listed, settings_of
 from decoders.models import catalog, head_files
 from decoders.models.catalog import kind, sorted_draft, with_weights
 from decoders.models.companions import loaded, shipped_companion
-from decoders.models.model_heads import heads_inside, load_heads
 from decoders.models.token_bytes import TokenBytes
 from decoders.refusal import Refusal
+
+if TYPE_CHECKING:
+    from decoders.heads import (
+        M2R2,
+        Acceptance,
+        AdaEagle,
+        Aligned,
+        AutoDeco,
+        DraftModule,
+        Filter,
+        Judge,
+        KeyMask,
+        Outlook,
+        ParallelStreams,
+        Planner,
+        Ranker,
+        Reward,
+        TunedLens,
+    )
 
 ENGINES = {  # kind of model -> engine; all other kinds have a causal one
     "diffusion": MaskedEngine,
@@ -56,8 +60,8 @@ class LoadedModel:
     model: torch.nn.Module
     tokenizer: transformers.PreTrainedTokenizerBase
     own_heads: list[str] = field(default_factory=list)  # the folders given to `add_heads`
-    tokens_of: "LoadedModel | None" = None  # the model whose companion it is; see companions.py
-    _companions: dict[str, "LoadedModel | None"] = field(default_factory=dict)
+    tokens_of: LoadedModel | None = None  # the model whose companion it is; see companions.py
+    _companions: dict[str, LoadedModel | None] = field(default_factory=dict)
 
     @cached_property
     def model_kind(self) -> str:
@@ -146,6 +150,8 @@ class LoadedModel:
         multi-token layer in the model's own files; empty if there are none. Raises Refusal with one
         sentence if they do not fit.
         """
+        from decoders.models.model_heads import heads_inside
+
         return self._shipped("heads") or heads_inside(self.name, self.model)
 
     @cached_property
@@ -209,7 +215,7 @@ class LoadedModel:
         """The dtype and the device of its weights."""
         return self.model.dtype, self.model.device
 
-    def companion(self, wanted: str) -> "LoadedModel | None":
+    def companion(self, wanted: str) -> LoadedModel | None:
         """This model if it is of kind `wanted` (see companions.py), else the shipped one of that kind with
         its tokens; None if there is none.
         """
@@ -221,7 +227,7 @@ class LoadedModel:
         return self._companions[wanted]
 
     @cached_property
-    def sorted_draft(self) -> "LoadedModel | None":
+    def sorted_draft(self) -> LoadedModel | None:
         """The shipped draft for it that was trained to exit early; None if there is none."""
         if (name := sorted_draft(self.name)) is None:
             return None
@@ -245,6 +251,8 @@ class LoadedModel:
         return next(iter(self._shipped("aligned").values()), None)
 
     def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:
+        from decoders.models.model_heads import load_heads  # on demand: imports every kind of head
+
         modules: dict[str, torch.nn.Module] = {}
         for name in head_files.shipped_heads(wanted):
             if head_files.read_config(name, catalog.SHIPPED / name)["target"] == self.name:

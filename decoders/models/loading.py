@@ -16,12 +16,10 @@ from decoders.models import hub, load_problems, lora, rounded_change
 from decoders.models.address import is_address
 from decoders.models.catalog import is_hub_id, locate
 from decoders.models.companions import class_of
-from decoders.models.edited_model import changed
 from decoders.models.edited_names import edits_of
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.memory_estimate import config_of, pick_device, pick_dtype, quantised
 from decoders.models.published_denoisers import weight_names
-from decoders.models.served_model import connect
 from decoders.models.tokenizer_files import tokenizer_of
 from decoders.refusal import Refusal, said_by
 
@@ -37,8 +35,12 @@ def load(
     called as loading proceeds and may raise InterruptedError. Raises Refusal with one sentence.
     """
     if is_address(name):
+        from decoders.models.served_model import connect
+
         return connect(name)
     if changes := edits_of(name):
+        from decoders.models.edited_model import changed
+
         return changed(name, changes, load(changes.base, device, dtype, progress))
     device = pick_device(device)
     report = progress or (lambda words, done, total: None)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from decoders.heads import DraftModule, Target
-from decoders.models import catalog, head_files, hub, published
+from decoders.models import head_files, hub, published
 from decoders.models.catalog import is_hub_id, kind, locate
 from decoders.refusal import Refusal
 
@@ -78,20 +78,6 @@ def heads_inside(name: str, model: torch.nn.Module) -> dict[str, DraftModule]:
         return {}
     target = Target.of(model)
     return {"eagle": published.settled(published.read_multi_token(name, folder, target), target)}
-
-
-def names_heads(name: str) -> bool:
-    """Whether a draft's name means a folder with draft heads, in our format or a published one, and not a
-    model. Raises Refusal with one sentence if these heads cannot be read.
-    """
-    folder = catalog.folder_of(name) if "/" in name or name.startswith((".", "~")) else None
-    return folder is not None and published.is_heads(folder)
-
-
-def without_heads(names: dict[str, str]) -> tuple[dict[str, str], list[str]]:
-    """(role -> name without heads, the folders of heads that draft for the target)."""
-    heads = [name for role, name in names.items() if role != "target" and names_heads(name)]
-    return {role: name for role, name in names.items() if name not in heads}, heads
 
 
 def folder_of(name: str) -> Path:

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from decoders.refusal import Refusal, said_by
-from explorer.cli_options import LOCAL
+from explorer.cluster import LOCAL
 from explorer.experiments import progress
 
 if TYPE_CHECKING:
