@@ -60,7 +60,7 @@ def encoded(name: str, model: Any) -> Prefix:
     """The texts of a store in a model's tokens, END after each; cached as long as the tokenizer lives."""
     kept = _ENCODED.setdefault(model.tokenizer, {}) if hasattr(model, "tokenizer") else {}
     if name not in kept:
-        kept[name] = joined([model.encode(text) for text in texts(name)])
+        kept[name] = concatenated_texts([model.encode(text) for text in texts(name)])
     return kept[name]
 
 
@@ -102,7 +102,7 @@ def sorted_store(tokens: Prefix) -> Store:
     return Store(tokens, tuple(order))
 
 
-def joined(texts: list[list[int]]) -> Prefix:
+def concatenated_texts(texts: list[list[int]]) -> Prefix:
     """The texts concatenated, END after each."""
     return tuple(token for text in texts for token in (*text, END))
 

@@ -90,7 +90,9 @@ class Lane(Processing):
         room = min(self.limits.max_new_tokens, context - len(prompt))
         room = stopping.room_of(self.parameters, len(prompt), room)
         vocabulary = target.engine.vocabulary
-        given, forced = given_tokens.check(begin, self.eos, room, vocabulary) if begin else ([], [])
+        given, forced = (
+            given_tokens.check_given_tokens(begin, self.eos, room, vocabulary) if begin else ([], [])
+        )
         self.tree = Tree([*prompt, *given])  # to a strategy, the given tokens are part of the prompt
         self.budget, self.given = room - len(given), len(given)
         self.trace = Trace(
@@ -199,7 +201,7 @@ class Lane(Processing):
         scores = token_healing.kept(logits, allowed)
         self.distribution([node], scores, "processed", token_healing.LEVEL)
         token = int(scores[0].argmax())
-        self.note(token_healing.sentence(target, allowed[0], token))
+        self.note(token_healing.healing_note(target, allowed[0], token))
         self.tip = self.propose(node, token, float(logprobs[0, token]))
         self._events.append(Commit([self.tip], [float(logprobs[0, token])]))
         tree.trunk, self.given, self.budget = tree.trunk + 1, 1, self.budget - 1

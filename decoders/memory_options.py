@@ -249,14 +249,14 @@ def views(parameters: dict[str, Any]) -> tuple[str, ...]:
     return (VIEW,) if has(parameters) else ()
 
 
-def split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_memory(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """(`given` without the memory's parameters, the memory's parameters)."""
     known = all_parameters()
     own = {name: value for name, value in given.items() if name in known}
     return {name: value for name, value in given.items() if name not in own}, own
 
 
-def check(given: dict[str, Any]) -> dict[str, Any]:
+def check_memory(given: dict[str, Any]) -> dict[str, Any]:
     """The parameters of a lane's memory with defaults filled in; empty without a memory. Settings of other
     memories, which the page keeps, are left out. Raises Refusal with one sentence on an unusable value.
     """

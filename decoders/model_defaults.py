@@ -24,13 +24,13 @@ def settings_of(config: Any) -> dict[str, Any]:
     """The processors that a `GenerationConfig` switches on: name -> value, in plain data."""
     settings = {}
     for name, neutral in {**NEUTRAL, **NOT_TAKEN}.items():
-        value = plain(getattr(config, name, None))
+        value = jsonable(getattr(config, name, None))
         if value is not None and value != neutral and value != []:
             settings[name] = value
     return settings
 
 
-def plain(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
     """A value of a `GenerationConfig` in a form that JSON can hold."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
@@ -45,10 +45,12 @@ def used(parameters: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]
     """
     if not parameters.get("model_defaults"):
         return {}
-    return {name: value for name, value in within(parameters, settings).items() if name not in NOT_TAKEN}
+    return {
+        name: value for name, value in settings_in_use(parameters, settings).items() if name not in NOT_TAKEN
+    }
 
 
-def within(parameters: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+def settings_in_use(parameters: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """The settings that `generate` would use where these parameters are neutral."""
     return {
         name: value
@@ -73,7 +75,7 @@ def shaping(parameters: dict[str, Any], taken: dict[str, Any]) -> dict[str, Any]
 
 def sentences(parameters: dict[str, Any], settings: dict[str, Any]) -> list[str]:
     """What a lane says about the model's settings; empty if none matters to it."""
-    matter, taken = within(parameters, settings), used(parameters, settings)
+    matter, taken = settings_in_use(parameters, settings), used(parameters, settings)
     left = {name: value for name, value in matter.items() if name not in taken}
     lines = []
     if taken:
@@ -98,7 +100,7 @@ def badge(strategy: "Strategy", parameters: dict[str, Any], settings: dict[str, 
     if parameters.get("memory_of") == "target":
         return "relaxed"
     promised = strategy.badge(parameters)
-    left = within(parameters, settings).keys() - used(parameters, settings).keys()
+    left = settings_in_use(parameters, settings).keys() - used(parameters, settings).keys()
     return "deterministic" if promised == "equal to generate" and left else promised
 
 

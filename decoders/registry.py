@@ -13,7 +13,7 @@ from typing import Any
 
 from decoders import strategy_files
 from decoders.refusal import Refusal
-from decoders.strategy import Strategy, parsed, shortened
+from decoders.strategy import Strategy, parsed_parameters, shortened
 from decoders.strategy_files import FAMILIES
 
 # The sentence that says what each badge promises; a strategy's badge is computed from its parts and
@@ -45,8 +45,8 @@ def strategy(**declaration: Any) -> Callable[[Callable], Callable]:
         summary = (run.__doc__ or "").strip().splitlines()[0]
         made = Strategy(run=run, summary=summary, **declaration)
         known = _STRATEGIES.get(made.name)
-        owner = known.run.__module__ if known else strategy_files.modules().get(made.name, run.__module__)
-        if owner != run.__module__:
+        owner = known.run.__module__ if known else strategy_files.strategy_modules().get(made.name)
+        if owner not in (None, run.__module__):
             raise Refusal(f"Two strategies are called {made.name}.")
         _STRATEGIES[made.name] = made
         return run
@@ -61,7 +61,7 @@ def include(path: Path | str) -> list[str]:
     Raises Refusal with one sentence if the file cannot be run, declares no strategy, or uses a name that
     is taken.
     """
-    path, before = Path(path), _STRATEGIES.keys() | strategy_files.modules()
+    path, before = Path(path), _STRATEGIES.keys() | strategy_files.strategy_modules()
     if not path.is_file():
         raise Refusal(f"There is no file {path}; name a Python file that declares a strategy.")
     name = f"own_strategies_{path.stem}"
@@ -85,7 +85,7 @@ def include(path: Path | str) -> list[str]:
 
 def strategies() -> dict[str, Strategy]:
     """All strategies by name, in family order; imports the file of each."""
-    for module in strategy_files.modules().values():
+    for module in strategy_files.strategy_modules().values():
         importlib.import_module(module)
     order = list(FAMILIES)
     return dict(sorted(_STRATEGIES.items(), key=lambda item: (order.index(item[1].family), item[0])))
@@ -98,22 +98,22 @@ def get(name: str) -> Strategy:
     return _STRATEGIES[name]
 
 
-def check(name: str, given: dict[str, Any]) -> None:
+def check_given(name: str, given: dict[str, Any]) -> None:
     """Raises Refusal with one sentence if there is no such strategy, or one of these parameters is unknown
     or unusable. Where they can be read without the strategy's file, it is not imported, and whether the
     values fit together is left to `Strategy.check`.
     """
     if name not in _STRATEGIES and _module_of(name):
-        declared = strategy_files.parameters(name)
+        declared = strategy_files.read_parameters(name)
         if declared is not None:
-            parsed(name, declared, given)
+            parsed_parameters(name, declared, given)
             return
     get(name).check(given)
 
 
 def _module_of(name: str) -> str:
     """The module that declares a strategy. Raises Refusal with one sentence that suggests similar names."""
-    modules = strategy_files.modules()
+    modules = strategy_files.strategy_modules()
     if name not in modules:
         alike = difflib.get_close_matches(name[:80], _STRATEGIES.keys() | modules, n=5, cutoff=0.0)
         raise Refusal(

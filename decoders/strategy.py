@@ -43,19 +43,19 @@ def constrained(parameters: dict[str, Any]) -> bool:
     return parameters.get("constraint", "none") != "none"
 
 
-def parsed(
+def parsed_parameters(
     strategy: str, declared: tuple[Parameter, ...], given: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(the given parameters of a strategy, parsed; those of the lane's memory, with defaults). Raises Refusal
     with one sentence on an unknown name or an unusable value.
     """
     known = {p.name: p for p in declared}
-    given, kept = memory.split(given)
+    given, kept = memory.split_memory(given)
     for name in given:
         if name not in known:
             offer = ", ".join(known) or "none"
             raise Refusal(f"{strategy} has no parameter {shortened(name)}; it has: {offer}.")
-    return {name: known[name].parse(value) for name, value in given.items()}, memory.check(kept)
+    return {name: known[name].parse(value) for name, value in given.items()}, memory.check_memory(kept)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Strategy:
         """`given` parsed, with defaults filled in. Raises Refusal with one sentence on an unknown name or
         an unusable value.
         """
-        values, kept = parsed(self.name, self.parameters, given)
+        values, kept = parsed_parameters(self.name, self.parameters, given)
         values = self._defaults | values
         if problem := self.together(values):
             raise Refusal(problem)

@@ -28,31 +28,31 @@ DECLARED = re.compile(r'\n@(?:strategy|draft_and_verify)\(.*?\bname="(\w+)"', re
 
 
 @cache
-def modules() -> dict[str, str]:
+def strategy_modules() -> dict[str, str]:
     """Name of a strategy -> the module that declares it."""
     return {
         name: module
         for family in FAMILIES
-        for module, file in found(files(__package__) / family, f"{__package__}.{family}")
+        for module, file in python_files(files(__package__) / family, f"{__package__}.{family}")
         for name in DECLARED.findall(file.read_text("utf-8"))
     }
 
 
-def found(folder: Traversable, package: str) -> Iterator[tuple[str, Traversable]]:
+def python_files(folder: Traversable, package: str) -> Iterator[tuple[str, Traversable]]:
     """(module, file) of each Python file in a folder, which may lie in a zip file."""
     for entry in folder.iterdir():
         if entry.name.endswith(".py"):
             yield f"{package}.{entry.name.removesuffix('.py')}", entry
         elif entry.is_dir():
-            yield from found(entry, f"{package}.{entry.name}")
+            yield from python_files(entry, f"{package}.{entry.name}")
 
 
-def parameters(name: str) -> tuple[Parameter, ...] | None:
+def read_parameters(name: str) -> tuple[Parameter, ...] | None:
     """The parameters of a strategy; None if they cannot be told from its file alone."""
-    module = modules()[name]
-    given = next(filter(None, (parameters_in(call, name) for call in ast.walk(tree(module)))), None)
+    module = strategy_modules()[name]
+    given = next(filter(None, (parameters_in(call, name) for call in ast.walk(syntax_of(module)))), None)
     try:
-        return given and value(module, given)
+        return given and value_without_import(module, given)
     except NameError:
         return None
 
@@ -67,42 +67,42 @@ def parameters_in(call: ast.AST, name: str) -> ast.expr | None:
 
 
 @cache
-def tree(module: str) -> ast.Module:
+def syntax_of(module: str) -> ast.Module:
     """The syntax tree of one of our modules."""
     *folders, name = module.removeprefix(OURS).split(".")
     return ast.parse(files(__package__).joinpath(*folders, f"{name}.py").read_text("utf-8"))
 
 
-def value(module: str, expression: ast.expr) -> Any:
+def value_without_import(module: str, expression: ast.expr) -> Any:
     """An expression of a module. Of the module only what the expression uses is executed; what that imports
     from our other modules is found in the same way.
     """
-    used, names, namespace = [], read(expression), {}
-    for statement in reversed(tree(module).body):
-        if bound := names & made(statement):
+    used, names, namespace = [], names_read(expression), {}
+    for statement in reversed(syntax_of(module).body):
+        if bound := names & names_bound(statement):
             if isinstance(statement, ast.ImportFrom) and statement.module.startswith(OURS):
                 for one in statement.names:
                     if (called := one.asname or one.name) in bound:
-                        namespace[called] = imported(statement.module, one.name)
+                        namespace[called] = imported_value(statement.module, one.name)
             else:
                 used.append(statement)
-                names |= read(statement)
+                names |= names_read(statement)
     exec(compile(ast.Module(used[::-1], []), module, "exec"), namespace)
     return eval(compile(ast.Expression(expression), module, "eval"), namespace)
 
 
-def imported(module: str, name: str) -> Any:
+def imported_value(module: str, name: str) -> Any:
     """What `from module import name` gives."""
     if module in sys.modules and hasattr(sys.modules[module], name):
         return getattr(sys.modules[module], name)
     try:
-        return value(module, ast.Name(name, ast.Load(), lineno=1, col_offset=0))
+        return value_without_import(module, ast.Name(name, ast.Load(), lineno=1, col_offset=0))
     except (NameError, FileNotFoundError):  # a decorated function, or a module in a package
         found = importlib.import_module(module)
         return getattr(found, name) if hasattr(found, name) else importlib.import_module(f"{module}.{name}")
 
 
-def made(statement: ast.stmt) -> set[str]:
+def names_bound(statement: ast.stmt) -> set[str]:
     """The names that a statement of a module binds."""
     match statement:
         case ast.Import(names=names) | ast.ImportFrom(names=names):
@@ -114,7 +114,7 @@ def made(statement: ast.stmt) -> set[str]:
     return {node.id for node in ast.walk(statement) if is_name(node, ast.Store)}
 
 
-def read(node: ast.AST) -> set[str]:
+def names_read(node: ast.AST) -> set[str]:
     """The names that an expression or a statement reads."""
     return {one.id for one in ast.walk(node) if is_name(one, ast.Load)}
 

@@ -25,7 +25,7 @@ def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
     models = taken(strategy, parameters, models)
     if sentence := unlike(strategy, models):
         return sentence
-    if sentence := misfit(parameters, models) or bias.problem(parameters, models):
+    if sentence := misfit(parameters, models) or bias.bias_problem(parameters, models):
         return sentence
     missing = lacking(strategy, parameters, models)
     if missing is None:

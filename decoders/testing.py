@@ -67,7 +67,8 @@ def check(strategy: str, parameters: dict[str, Any] | None = None, models: dict 
     costs_add_up(found)
     again = start().run()
     require(
-        [plain(step) for step in found.steps] == [plain(step) for step in again.steps],
+        [events_without_clock(step) for step in found.steps]
+        == [events_without_clock(step) for step in again.steps],
         "One seed gave two traces: draw through lane.chooser only, each time with another tag.",
     )
     for tokens in (1, 2, NEW_TOKENS):
@@ -81,7 +82,7 @@ def well_formed(found: Trace) -> None:
     """The events fit together, the JSON form follows the schema, and the trace has ended with a sentence."""
     problem = traces.malformed((e for step in found.steps for e in step.events), len(found.prompt))
     require(problem is None, f"The trace contradicts itself: {problem}")
-    traces.check(found.to_json())
+    traces.check_trace(found.to_json())
     require(
         [step.index for step in found.steps] == list(range(len(found.steps))),
         "The steps are not numbered 0, 1, 2, ...",
@@ -140,16 +141,16 @@ def costs_add_up(found: Trace) -> None:
 
 def may_be_stopped(start: Callable[..., Lane], whole: Trace) -> None:
     """A lane that is closed after any step leaves the steps so far and a trace that can be saved."""
-    steps = [plain(step) for step in whole.steps]
+    steps = [events_without_clock(step) for step in whole.steps]
     for count in range(len(steps) + 1):
         lane = start()
         for _ in range(count):
             lane.advance()
         lane.close()
-        kept = [plain(step) for step in lane.trace.steps]
+        kept = [events_without_clock(step) for step in lane.trace.steps]
         require(kept == steps[:count], f"Stopped after {count} steps, it left another trace.")
         require(lane.advance() is None, f"It went on after it was stopped at step {count}.")
-        traces.check(lane.trace.to_json())
+        traces.check_trace(lane.trace.to_json())
 
 
 def keeps_its_badge(
@@ -262,7 +263,7 @@ def of(found: Trace, kind: type[Event]) -> list[Any]:
     return [event for step in found.steps for event in step.of(kind)]
 
 
-def plain(step: Step) -> list[dict]:
+def events_without_clock(step: Step) -> list[dict]:
     """The events of a step without what a clock measured."""
     return [event_to_json(event) | {"start": 0, "seconds": 0} for event in step.events]
 

@@ -44,7 +44,7 @@ def kept(logits: torch.Tensor, allowed: list[int]) -> torch.Tensor:
     return scores
 
 
-def sentence(model: Any, last: int, token: int) -> str:
+def healing_note(model: Any, last: int, token: int) -> str:
     """What happened, for the reader: `token` replaced `last`."""
     was, became = (model.bytes_of(t).decode("utf-8", "replace") for t in (last, token))
     return (

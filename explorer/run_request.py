@@ -39,7 +39,7 @@ def requested_lanes(options: argparse.Namespace) -> list[dict]:
             key, setting = split_setting(value)
             lanes[max(index, 0)][1][key] = setting
     for name, given in lanes:
-        registry.check(name, given)
+        registry.check_given(name, given)
     return [{"strategy": name, "parameters": given, "seed": options.seed} for name, given in lanes]
 
 

@@ -337,7 +337,7 @@ class BiasRecord:
             self.scorer.close()
 
 
-def problem(parameters: dict[str, Any], models: dict[str, Any]) -> str | None:
+def bias_problem(parameters: dict[str, Any], models: dict[str, Any]) -> str | None:
     """Why the bias cannot be measured with these models, as a sentence; None if it can, or is not asked."""
     target = models["target"]
     if not parameters.get(MEASURE) or parameters.get("constraint", NONE) == NONE:

@@ -77,7 +77,7 @@ class EngineProcess:
             self.process = None
 
 
-def within(seconds: float) -> None:
+def limit_computing(seconds: float) -> None:
     """From the process itself: ends it when it has computed this long, even in native code; 0 for no limit. A
     busy machine makes it no shorter. Where there is no such timer, the clock of `EngineProcess` alone counts.
     """

@@ -12,7 +12,7 @@ CHANGING = range(0x80, 0x2FA1E)  # the code points that Unicode takes apart or f
 
 
 @cache
-def parts(character: str) -> str:
+def decomposed(character: str) -> str:
     """A character taken apart: a letter, then its marks."""
     return normalize("NFD", PLAIN.get(character, character))
 

@@ -18,8 +18,8 @@ from contextlib import suppress
 import numpy as np
 
 from decoders import packages
-from decoders.constraints.engine_process import EngineProcess, within
-from decoders.constraints.matchers import Vocabulary, matcher_of, problem
+from decoders.constraints.engine_process import EngineProcess, limit_computing
+from decoders.constraints.matchers import Vocabulary, constraint_problem, matcher_of
 from decoders.constraints.problem import ConstraintProblem
 
 SECONDS = 1.0  # of computing, for one text: the program takes as long for it again
@@ -58,13 +58,13 @@ def tried(kind: str, typed: str, vocabulary: Vocabulary, white_space: str) -> No
     except OSError:
         raise ConstraintProblem(NO_PROCESS) from None
     if "problem" in answer:
-        raise problem(kind, answer["problem"])
+        raise constraint_problem(kind, answer["problem"])
     passed[key] = True
     if len(passed) > KNOWN:
         passed.popitem(last=False)
 
 
-def read(kind: str, typed: str, vocabulary: Vocabulary, white_space: str) -> None:
+def read_random_tokens(kind: str, typed: str, vocabulary: Vocabulary, white_space: str) -> None:
     """Makes a matcher and reads random tokens that it allows, none that ends a text."""
     matcher, draw = matcher_of(kind, typed, vocabulary, white_space), random.Random(0)
     for _ in range(TOKENS):
@@ -93,11 +93,11 @@ def answer_all() -> None:
         if number not in vocabularies:
             answer = {"unknown": True}
         else:
-            within(SECONDS)
+            limit_computing(SECONDS)
             with suppress(ConstraintProblem):  # the program meets it too, and says it
                 kind, typed, white_space = rest
-                read(kind, typed, vocabularies[number], white_space)
-            within(0)
+                read_random_tokens(kind, typed, vocabularies[number], white_space)
+            limit_computing(0)
         print(json.dumps(answer), flush=True)
 
 

@@ -121,14 +121,14 @@ def grammar_of(kind: str, typed: str, white_space: str) -> str:
                 return LLMatcher.grammar_from_lark(gbnf_to_lark(typed))
             except Exception as error:  # the converter raises bare ones
                 reason = str(error).removeprefix("Failed to convert the grammar from GBNF to Lark: ")
-                raise problem(kind, reason) from None
+                raise constraint_problem(kind, reason) from None
         case "choices":
             any_of = " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices_of(typed))
             return LLMatcher.grammar_from_lark(f"start: {any_of}")
     raise Refusal(f"llguidance has no kind {kind!r}.")
 
 
-def problem(kind: str, reason: str, engine: str = "llguidance") -> ConstraintProblem:
+def constraint_problem(kind: str, reason: str, engine: str = "llguidance") -> ConstraintProblem:
     """An engine's complaint as one sentence that says what to do, with its place where it names one."""
     line, column, first = None, None, reason.strip().split("\n")[0]
     if place := re.search(r"(?:at )?(\d+)\((\d+)\): ?", first):
@@ -187,9 +187,9 @@ def matcher_of(kind: str, typed: str, vocabulary: Vocabulary, white_space: str) 
     except ConstraintProblem:
         raise
     except ValueError as error:  # half of a surrogate pair, or a number of hundreds of digits
-        raise problem(kind, str(error)) from None
+        raise constraint_problem(kind, str(error)) from None
     if matcher.is_error():
-        raise problem(kind, matcher.get_error())
+        raise constraint_problem(kind, matcher.get_error())
     return matcher
 
 

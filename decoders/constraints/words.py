@@ -18,12 +18,12 @@ import torch
 
 from decoders.constraints.automaton import TOKENS, OfBytes, tokens_below
 from decoders.constraints.folded_text import (
+    decomposed,
     folded,
     folded_part,
     in_order,
     is_mark,
     is_word,
-    parts,
     spellings,
 )
 from decoders.constraints.matchers import Vocabulary
@@ -100,7 +100,7 @@ class WordReader:
         found: frozenset[int] = frozenset()
         held = state.held + bytes([byte])
         characters, used = utf_8_decode(held, "replace", False)
-        for part in "".join(map(parts, characters)):
+        for part in "".join(map(decomposed, characters)):
             state, more = self._character(state, part)
             found |= more
         return state._replace(held=held[used:]), found

@@ -15,7 +15,7 @@ import tempfile
 from typing import Any
 
 from decoders import packages
-from decoders.constraints.engine_process import EngineProcess, within
+from decoders.constraints.engine_process import EngineProcess, limit_computing
 from decoders.constraints.matchers import choices_of
 
 START_SECONDS = 60.0  # of computing, to import xgrammar and to read a vocabulary
@@ -83,7 +83,7 @@ def warnings_in(log) -> list[str]:
 
 def main() -> None:
     """Answers until the input ends."""
-    within(START_SECONDS)
+    limit_computing(START_SECONDS)
     log = tempfile.TemporaryFile()  # noqa: SIM115 (xgrammar writes its warnings to the standard error alone)
     os.dup2(log.fileno(), 2)
     import xgrammar
@@ -96,7 +96,7 @@ def main() -> None:
     compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
     bits = xgrammar.allocate_token_bitmask(1, len(tokens))
     states: dict[int, xgrammar.GrammarMatcher] = {}
-    within(0)
+    limit_computing(0)
     print(json.dumps({}), flush=True)
 
     def described(number: int, state) -> dict:
@@ -109,7 +109,7 @@ def main() -> None:
 
     for number, line in enumerate(sys.stdin):
         answer, (what, *rest) = {}, json.loads(line)
-        within(SECONDS)
+        limit_computing(SECONDS)
         try:
             if what == "compile":
                 answer = described(number, xgrammar.GrammarMatcher(compiled(*rest, compiler)))
@@ -122,7 +122,7 @@ def main() -> None:
                 answer = described(number, below) if below.accept_token(rest[1]) else {"state": None}
         except (RuntimeError, ValueError, TypeError) as error:
             answer = {"problem": str(error)}
-        within(0)
+        limit_computing(0)
         print(json.dumps(answer), flush=True)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from decoders.constraints.constraint import Constraint, DeadEnd
-from decoders.constraints.matchers import NAMES, NO_TEXT, Vocabulary, choices_of, problem, worded
+from decoders.constraints.matchers import NAMES, NO_TEXT, Vocabulary, choices_of, constraint_problem, worded
 from decoders.constraints.problem import ConstraintProblem, json_value
 from decoders.constraints.xgrammar_worker import Worker
 from decoders.refusal import said_by
@@ -69,14 +69,14 @@ class XGrammar(Constraint):
             choices_of(typed)
         answer = self.worker.ask("compile", kind, typed, white_space)
         if "problem" in answer:
-            raise problem(kind, reason(answer["problem"]), "xgrammar")
+            raise constraint_problem(kind, reason(answer["problem"]), "xgrammar")
         self.notes = [f"xgrammar warns: {worded(said)}." for said in answer["warnings"]]
         if unchecked := sorted(unchecked_in(schema)):
             them = "them" if len(unchecked) > 1 else "it"
             self.notes.append(f"xgrammar does not check {', '.join(unchecked)}; a text may break {them}.")
         self.first = self._state(answer)
         if not self.first.allowed.any() and not self.first.ends:
-            raise problem(kind, NO_TEXT, "xgrammar")
+            raise constraint_problem(kind, NO_TEXT, "xgrammar")
 
     def _state(self, answer: dict) -> State:
         bits = np.unpackbits(

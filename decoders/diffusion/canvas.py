@@ -120,7 +120,7 @@ def guess_each(lane: Lane, canvas: Canvas, filled: list[dict[int, int]], low: in
     return [guess(lane, board, logits[k], low, high) for k, board in enumerate(boards)]
 
 
-def joined(guesses: list[Guess], positions: list[int]) -> Guess:
+def guess_from_rows(guesses: list[Guess], positions: list[int]) -> Guess:
     """One guess of `positions`, each with the row that the guess in its place has for it; of guesses without
     a temperature.
     """
@@ -140,10 +140,10 @@ def fill(lane: Lane, canvas: Canvas, guessed: Guess, chosen: dict[int, str]) -> 
         if i in chosen:
             canvas.tokens[position] = token
             canvas.rows[position] = guessed.logprobs[i], None if guessed.heated is None else guessed.heated[i]
-    settle(lane, canvas)
+    commit_prefix(lane, canvas)
 
 
-def settle(lane: Lane, canvas: Canvas) -> None:
+def commit_prefix(lane: Lane, canvas: Canvas) -> None:
     """Commits what is filled without a gap from the left, each token with the probability that it had when it
     was filled.
     """

@@ -19,7 +19,7 @@ def empty(lane: Lane) -> Canvas:
     return Canvas(list(prompt), start, start, lane.models["target"].engine.mask, committed=start)
 
 
-def grow(lane: Lane, canvas: Canvas, count: int) -> None:
+def add_masks(lane: Lane, canvas: Canvas, count: int) -> None:
     """Adds this many masks at its end, or as many as the lane may still write; records them."""
     room = canvas.committed + lane.left - canvas.stop
     for _ in range(min(count, room)):
@@ -28,7 +28,9 @@ def grow(lane: Lane, canvas: Canvas, count: int) -> None:
         canvas.stop += 1
 
 
-def read(lane: Lane, canvas: Canvas, positions: list[int], sees: torch.Tensor, keep: int) -> torch.Tensor:
+def read_positions(
+    lane: Lane, canvas: Canvas, positions: list[int], sees: torch.Tensor, keep: int
+) -> torch.Tensor:
     """Logits [N, V] of N positions, in the order of these; one forward. The first `keep` stay in the cache.
 
     positions: each once, without a gap between the lowest and the highest; sees [N, N]: which see which.

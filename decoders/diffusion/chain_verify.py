@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from decoders.diffusion.canvas import Canvas, Guess, blocks, fill, guess_each, joined
+from decoders.diffusion.canvas import Canvas, Guess, blocks, fill, guess_each, guess_from_rows
 from decoders.diffusion.denoising_loop import canvas_of
 from decoders.diffusion.unmask_policies import quotas, surest_first, threshold
 from decoders.lane import Lane
@@ -85,7 +85,7 @@ class Draft:
         return next(iter(self.added.items()))
 
 
-def grow(guessed: Guess, steps: Steps, branches: int, canvases: int) -> list[Draft]:
+def drafted_canvases(guessed: Guess, steps: Steps, branches: int, canvases: int) -> list[Draft]:
     """At most `canvases` drafts, the current canvas first: below each the `branches` first of the steps that
     it lacks, whatever order the model will take them in. The order of the guess comes first, then what
     differs least from it. A canvas that two orders lead to is one draft.
@@ -148,7 +148,7 @@ def verify(lane: Lane, canvas: Canvas, low: int, high: int, stepwise: Stepwise, 
     own = last.at(next(stepwise.plan(last)))
     _judge(lane, canvas, guesses, stepwise, drafts, path)
     positions = guesses[0].positions
-    whole = joined([guesses[source.get(p, path[-1])] for p in positions], positions)
+    whole = guess_from_rows([guesses[source.get(p, path[-1])] for p in positions], positions)
     states = {
         i: "verified" if p in source else "committed"
         for i, p in enumerate(positions)

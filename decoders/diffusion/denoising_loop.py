@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from decoders.diffusion.canvas import Canvas, Guess, blank, blocks, denoise, fill, guess, put, settle
+from decoders.diffusion.canvas import Canvas, Guess, blank, blocks, commit_prefix, denoise, fill, guess, put
 from decoders.diffusion.canvas_conflicts import record_conflicts
 from decoders.diffusion.canvas_waits import record_waits
 from decoders.diffusion.fixed_words import placed
@@ -103,7 +103,7 @@ def filling(lane: Lane, choose: Callable[[int], Choice]) -> Iterator[None]:
             yield
             if not lane.more:
                 return
-        settle(lane, canvas)  # a block that held fixed words alone
+        commit_prefix(lane, canvas)  # a block that held fixed words alone
         if not lane.more:
             return
 

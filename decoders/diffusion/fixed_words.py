@@ -43,17 +43,21 @@ def with_word(text: str, place: int, word: str, exactly: bool) -> str:
     is, without a space before it.
     """
     characters = word if exactly else spelled(place, word.strip())
-    written = word.strip() if plain(word) and not exactly else json.dumps(characters, ensure_ascii=False)
+    written = (
+        word.strip()
+        if stands_without_quotes(word) and not exactly
+        else json.dumps(characters, ensure_ascii=False)
+    )
     kept = [f"{at}: {old}" for at, old in parsed(text) if at != place]
     return "; ".join([*kept, f"{place}: {written}"])
 
 
-def plain(word: str) -> bool:
+def stands_without_quotes(word: str) -> bool:
     """Whether a word can stand in a parameter's text without quotes."""
     return bool(word.strip()) and not set(word) & set('";')
 
 
-def problem(parameters: dict[str, Any]) -> str | None:
+def fixed_words_problem(parameters: dict[str, Any]) -> str | None:
     """What is wrong with the words of a lane, as a sentence; None if nothing is."""
     try:
         parsed(parameters["fixed_words"])

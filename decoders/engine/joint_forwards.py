@@ -77,7 +77,7 @@ class JointForwards:
 
     def _run(self, group: list[Waiting]) -> None:
         began = time.perf_counter()
-        batches = split(self.run(join([one.request for one in group], self.device, self.dtype)), group)
+        batches = split_batch(self.run(join([one.request for one in group], self.device, self.dtype)), group)
         if self.device.type == "cuda":  # else the clock would be read before the GPU has finished
             torch.cuda.current_stream(self.device).synchronize()
         took, rows = time.perf_counter() - began, sum(len(one.request.tokens) for one in group)
@@ -197,7 +197,7 @@ def highest(slots: Slots) -> int:
     return slots.stop - 1 if isinstance(slots, slice) else int(slots.max())
 
 
-def split(batch: Batch, group: list[Waiting]) -> list[Batch]:
+def split_batch(batch: Batch, group: list[Waiting]) -> list[Batch]:
     """The results of a joint forward, divided among its requests."""
     if len(group) == 1:
         return [batch]

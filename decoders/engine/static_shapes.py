@@ -49,7 +49,9 @@ class Captured:
         """The results of the forward, without the padding rows."""
         count, rows = len(request.tokens), bucket(len(request.tokens))
         filling = [0] * (rows - count)
-        columns = rounded(request.columns, count, rows, self.spare, self.cache.fresh, self.device, self.dtype)
+        columns = padded_columns(
+            request.columns, count, rows, self.spare, self.cache.fresh, self.device, self.dtype
+        )
         tokens = torch.tensor(request.tokens + filling, device=self.device)
         positions = torch.tensor(request.positions + filling, device=self.device)
         if self.graphs is None:
@@ -113,7 +115,7 @@ class Graphs:
         return graph, outputs
 
 
-def rounded(
+def padded_columns(
     columns: Columns,
     count: int,
     rows: int,

@@ -66,7 +66,7 @@ def binary(tree: "Node | str") -> Split | Leaf:
     return Split(tree.label, binary(first), binary(right))
 
 
-def plain(tree: Split | Leaf, root: str = ROOT) -> "Node | str":
+def unbinarized(tree: Split | Leaf, root: str = ROOT) -> "Node | str":
     """Undoes `binary`, for any binary tree: chains are split, `<empty>` nodes give way to their children. One
     at the top is called `root`.
     """
@@ -80,7 +80,7 @@ def below(tree: Split) -> tuple["Node | str", ...]:
     children: list[Node | str] = []
     for part in (tree.left, tree.right):
         spliced = isinstance(part, Split) and part.label == EMPTY
-        children += below(part) if spliced else [plain(part)]
+        children += below(part) if spliced else [unbinarized(part)]
     return tuple(children)
 
 
@@ -96,21 +96,21 @@ def chained(label: str, children: tuple["Node | str", ...]) -> Node:
 def sequences(tree: "Node | str") -> Sequences:
     """The heights, labels and unary labels of a tree."""
     read_off = Sequences([], [], [], [])
-    read(binary(tree), read_off)
+    append_in_order(binary(tree), read_off)
     return read_off
 
 
-def read(tree: Split | Leaf, into: Sequences) -> int:
+def append_in_order(tree: Split | Leaf, into: Sequences) -> int:
     """Appends a binary tree in order: what is left, the node, what is right. Its height; a leaf has 0."""
     if isinstance(tree, Leaf):
         into.unary.append(tree.unary)
         into.leaves.append(tree.text)
         return 0
-    left = read(tree.left, into)
+    left = append_in_order(tree.left, into)
     gap = len(into.heights)
     into.heights.append(0)
     into.labels.append(tree.label)
-    height = 1 + max(left, read(tree.right, into))
+    height = 1 + max(left, append_in_order(tree.right, into))
     into.heights[gap] = height
     return height
 
@@ -132,7 +132,7 @@ def tree_of(
         gap = max(range(start, stop - 1), key=lambda at: (heights[at], -at))
         return Split(labels[gap], grown(start, gap + 1), grown(gap + 1, stop))
 
-    return plain(grown(0, len(leaves)), root)
+    return unbinarized(grown(0, len(leaves)), root)
 
 
 Item = tuple[str, int, int]  # label, first leaf, the leaf after the last

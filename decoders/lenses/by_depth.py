@@ -23,7 +23,7 @@ def depth_frame(name: str, title: str, tape: Tape, rows: Iterable[torch.Tensor],
     """
     levels, final = level_names(tape.depth), tape.logits[first:]  # [N, V]
     events, depths = depth_events(name, levels, chain(rows, [final]), final, tape.tokens[first + 1 :], first)
-    caption = sentence(depths, tape.depth)
+    caption = decision_depth_sentence(depths, tape.depth)
     return LensFrame(name, title, tape.tokens, levels, events, [tape.forward], caption)
 
 
@@ -72,7 +72,7 @@ def chosen_ranks(logprobs: torch.Tensor, tokens: list[int]) -> list[tuple[float,
     return list(zip(own[:, 0].tolist(), ranks.tolist(), strict=True))
 
 
-def sentence(depths: list[int], layers: int) -> str:
+def decision_depth_sentence(depths: list[int], layers: int) -> str:
     """The main thing about decision depths, in one sentence."""
     early = sum(d <= layers // 2 for d in depths)
     mean = sum(depths) / len(depths)

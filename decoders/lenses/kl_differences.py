@@ -41,7 +41,7 @@ def kl_frame(model: Any, tokens: list[int], options: dict[str, Any], noise: bool
     each[0].tokens += read - forwards * (read // forwards)
     data = {"differences": differences, "peaks": peaks, "masked": masked}
     words = [model.bytes_of(t).decode("utf-8", "replace") for t in tokens]
-    caption = sentence(differences, peaks, masked, words)
+    caption = dependence_sentence(differences, peaks, masked, words)
     return LensFrame("kl_trace", "KL-tracing", tokens, ["text"], edges, each, caption, data=data)
 
 
@@ -56,7 +56,7 @@ def over_text(
             return tracing.swaps(tracing.unigrams(clean), tokens, copies, seed)
         table = model.model.get_input_embeddings().weight
         sigma = options["sigma"]
-        return [tracing.noisy(table[t], copies, sigma, seed + at) for at, t in enumerate(tokens)]
+        return [tracing.noisy_embeddings(table[t], copies, sigma, seed + at) for at, t in enumerate(tokens)]
 
     return tracing.text_trace(model.engine, tokens, put_in)
 
@@ -79,7 +79,9 @@ def over_masks(model: Any, tokens: list[int], options: dict[str, Any]) -> tuple[
     return tracing.canvas_trace(engine.attach(Tree(tokens)), engine.mask, tokens, sets, put_in)
 
 
-def sentence(differences: torch.Tensor, peaks: list[int | None], masked: bool, words: list[str]) -> str:
+def dependence_sentence(
+    differences: torch.Tensor, peaks: list[int | None], masked: bool, words: list[str]
+) -> str:
     """The strongest dependence between two places."""
     apart = differences.nan_to_num().clone()
     apart.fill_diagonal_(0.0)

@@ -28,7 +28,7 @@ def decoder_frame(model: Any, tokens: list[int], longest: int) -> LensFrame:
     began = time.perf_counter()
     states = encoder_states(model.model, tokens)  # [L + 1, S, d]
     cost = [Forward("target", "lens", len(tokens), 1, 0.0, time.perf_counter() - began, "encoder")]
-    sentences = written(model.model, states, model.eos, longest, cost)
+    sentences = greedy_sentences(model.model, states, model.eos, longest, cost)
     final, levels = sentences[-1], level_names(len(states) - 1)
     began = time.perf_counter()
     logits = through(model.model, states, [start_of(model.model), *final[:-1]])  # [L + 1, T, V]
@@ -72,7 +72,7 @@ def start_of(model: torch.nn.Module) -> int:
 
 
 @torch.no_grad()
-def written(
+def greedy_sentences(
     model: torch.nn.Module, states: torch.Tensor, ends: frozenset[int], longest: int, cost: list[Forward]
 ) -> list[list[int]]:
     """The sentence that the decoder writes greedily for each row of `states` [L + 1, S, d], with its end."""

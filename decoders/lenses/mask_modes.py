@@ -34,7 +34,9 @@ def masks_of(mode: str, length: int, sources: Sequence[int]) -> torch.Tensor:
     return torch.stack([mode_mask(mode, length, source) for source in sources])[:, None]
 
 
-def read(model: torch.nn.Module, rows: torch.Tensor, mode: str, sources: Sequence[int], **asked: Any) -> Any:
+def forward_in_mode(
+    model: torch.nn.Module, rows: torch.Tensor, mode: str, sources: Sequence[int], **asked: Any
+) -> Any:
     """One forward over rows [B, T] under a mode. Where the mask hides something it is the number that
     transformers itself adds, so that decoder mode is the model's own causal forward.
     """

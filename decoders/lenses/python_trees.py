@@ -48,7 +48,7 @@ def parse(code: str) -> Parsed:
         docstrings = [places.span(node) for node in docs(module)]
         words = [word for word in words if not any(inside(word, span) for span in docstrings)]
         texts = [places.span(node) for node in ast.walk(module) if one_leaf(node)]
-        words = merged(words, texts)
+        words = texts_as_one(words, texts)
     if not words:
         raise Refusal("There is no Python code in this text; give a function, for example.")
     return Parsed(words, None if module is None else grown(module, words, places, code))
@@ -116,7 +116,7 @@ def one_leaf(node: ast.AST) -> bool:
     return isinstance(node, LEAVES) and getattr(node, "annotation", None) is None
 
 
-def merged(words: list[Span], texts: list[Span]) -> list[Span]:
+def texts_as_one(words: list[Span], texts: list[Span]) -> list[Span]:
     """The tokens, those inside one of `texts` as one."""
     result: list[Span] = []
     for word in words:
@@ -130,7 +130,7 @@ def grown(node: ast.AST, words: list[Span], places: Places, code: str) -> Node |
     """The tree of a node whose tokens are `words`."""
     if one_leaf(node):
         return code[words[0][0] : words[-1][1]]
-    return Node(type(node).__name__, tuple(children_of(parts(node), words, places, code)))
+    return Node(type(node).__name__, tuple(children_of(placed_children(node), words, places, code)))
 
 
 def children_of(inner: list, words: list[Span], places: Places, code: str) -> list[Node | str]:
@@ -156,7 +156,7 @@ def reach(one: ast.AST | list, places: Places) -> Span:
     return places.span(one)
 
 
-def parts(node: ast.AST) -> list:
+def placed_children(node: ast.AST) -> list:
     """The nodes below a node that stand somewhere, those of placeless ones (parameters, clauses of a
     comprehension) among them; the statements of a body as one list, a block.
     """
@@ -168,5 +168,5 @@ def parts(node: ast.AST) -> list:
             nodes_below.append(nodes)
             continue
         for one in nodes:
-            nodes_below += [one] if hasattr(one, "lineno") else parts(one)
+            nodes_below += [one] if hasattr(one, "lineno") else placed_children(one)
     return nodes_below

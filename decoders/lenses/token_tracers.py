@@ -46,7 +46,7 @@ def unigrams(logits: torch.Tensor) -> torch.Tensor:
     return logits.double().softmax(-1).mean(0)
 
 
-def noisy(embedding: torch.Tensor, copies: int, sigma: float, seed: int) -> list[torch.Tensor]:
+def noisy_embeddings(embedding: torch.Tensor, copies: int, sigma: float, seed: int) -> list[torch.Tensor]:
     """`copies` of an input embedding [d], each moved by `sigma` times its norm in a random direction."""
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randn(copies, len(embedding), generator=generator).to(embedding)

@@ -26,10 +26,10 @@ def quantised(x: torch.Tensor, bits: int, group: int) -> torch.Tensor:
     parts = [x[..., :whole].unflatten(-1, (-1, group))] + (
         [x[..., None, whole:]] if whole < x.shape[-1] else []
     )
-    return torch.cat([rounded(part, bits).flatten(-2) for part in parts], dim=-1)
+    return torch.cat([rounded_rows(part, bits).flatten(-2) for part in parts], dim=-1)
 
 
-def rounded(x: torch.Tensor, bits: int) -> torch.Tensor:
+def rounded_rows(x: torch.Tensor, bits: int) -> torch.Tensor:
     """x [..., g] with each row rounded to 2^bits levels between its extremes, ties to even."""
     low, high = x.amin(-1, keepdim=True), x.amax(-1, keepdim=True)
     step = (high - low) / (2**bits - 1)

@@ -75,7 +75,7 @@ def words_of(name: str) -> str:
     return parsed(name)[2] if is_address(name) else name
 
 
-def check(address: str) -> None:
+def check_server_address(address: str) -> None:
     """Raises Refusal with one sentence for an invalid address."""
     vllm_parsed(address) if address.startswith(VLLM) else parsed(address)
 

@@ -182,7 +182,7 @@ def locate(name: str) -> tuple[str, str | None]:
     Refusal with one sentence if there is no such model.
     """
     if address.is_address(name):
-        address.check(name)
+        address.check_server_address(name)
         return name, None
     if edited := edited_names.edits_of(name):
         for _, module in edited.terms:

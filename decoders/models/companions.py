@@ -51,11 +51,11 @@ def shipped_companion(
 def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
     """The model in a folder, which may be stored as a change of another model."""
     if rounded_change.is_change(folder):
-        return rounded_change.merged(folder, dtype)
+        return rounded_change.with_change(folder, dtype)
     config = json.loads((folder / "config.json").read_text("utf-8"))
     if lora.is_adapter(folder):
-        return lora.merged(folder, dtype)
-    architectures.register_for(config["model_type"])
+        return lora.with_low_rank_change(folder, dtype)
+    architectures.register_unless_known(config["model_type"])
     return class_of(config).from_pretrained(
         folder, dtype=dtype, use_safetensors=True, trust_remote_code=False
     )

@@ -41,10 +41,10 @@ def edited(model: PreTrainedModel, edits: tuple[tuple[str, str], ...], begin: in
 def edit(model: PreTrainedModel, key: str, value: str, begin: int) -> PreTrainedModel:
     """A copy with one edit of `names.FORM`."""
     if key == "drop":
-        return depth.without(model, names.blocks(value))
+        return depth.without_blocks(model, names.blocks(value))
     change: Callable[[str, torch.Tensor], torch.Tensor]
     if key == "bits":
-        change = lambda name, weight: matrices.rounded(weight, names.bits(value))
+        change = lambda name, weight: matrices.rounded_weight(weight, names.bits(value))
     elif key == "rank":
         change = lambda name, weight: matrices.low_rank(weight, names.share(value))
     elif key == "magnitude":
@@ -71,7 +71,7 @@ def with_modules(
         folder = Path(locate(name)[0])
         if not lora.is_adapter(folder):
             raise Refusal(f"{name!r} is not a low-rank module; add one such as llama-tiny-verilog.")
-        adapters.append((weight, lora.read(folder)))
+        adapters.append((weight, lora.read_adapter(folder)))
     both = combined(adapters)
     if both.base.resolve() != Path(locate(base)[0]).resolve():
         raise Refusal(f"The modules change {both.base.name!r}, not {base!r}; name that model first.")

@@ -52,7 +52,7 @@ def edits_of(name: str) -> Edited | None:
         return None
     edits = tuple(EDIT.findall(tail["edits"]))
     for key, value in edits:
-        check(key, value)
+        check_edit(key, value)
     terms = tuple((weight(x), module) for x, module in TERM.findall(tail["terms"]))
     return Edited(name[: tail.start()], terms, edits)
 
@@ -71,7 +71,7 @@ def weight(text: str) -> float:
         raise Refusal(f"{text!r} is not a weight of a low-rank module; write a number such as 0.5.") from None
 
 
-def check(key: str, value: str) -> None:
+def check_edit(key: str, value: str) -> None:
     """Raises Refusal with one sentence unless `key=value` is an edit."""
     known = {
         "magnitude": share_or_pattern,

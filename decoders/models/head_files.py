@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from decoders.models import catalog
 from decoders.models.catalog import kind, with_weights
-from decoders.models.rounded_change import SCALE, rounded
+from decoders.models.rounded_change import SCALE, int8_rows
 from decoders.refusal import Refusal, said_by
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def shrunk(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     result = dict(tensors)
     for name, value in tensors.items():
         if value.ndim == 2 and value.is_floating_point():
-            result[name], result[name + SCALE] = rounded(value.float())
+            result[name], result[name + SCALE] = int8_rows(value.float())
     return result
 
 
@@ -139,7 +139,7 @@ def read_config(name: str, folder: Path) -> dict:
     return config
 
 
-def check(name: str, config: dict, target: str, weights: str, tokenizer: str) -> None:
+def check_head_config(name: str, config: dict, target: str, weights: str, tokenizer: str) -> None:
     """Raises Refusal with one sentence unless target and tokenizer have the checksums in `config`."""
     if config["tokenizer_sha256"] != tokenizer:
         raise Refusal(

@@ -23,7 +23,7 @@ WORDS = (
 AGAIN = "copy or download it again"
 
 
-def sentence(name: str, where: str | Path, error: Exception) -> str:
+def load_failure(name: str, where: str | Path, error: Exception) -> str:
     """Why the model `name` in the folder `where` (or the Hub id) could not be loaded, after `error`."""
     found = of_folder(Path(where)) if Path(where).is_dir() else None
     found = found or of_code(error) or of_shapes(error)

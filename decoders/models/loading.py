@@ -56,13 +56,13 @@ def load(
         raise Refusal(f"The model {name!r} is quantised with {method}, which transformers does not know.")
     chosen = pick_dtype(dtype, device, config)
     try:
-        with counted(name, progress):
+        with loaded_weights_reported(name, progress):
             tokenizer = tokenizer_of(Path(where))
             if lora.is_adapter(Path(where)):
-                model = lora.merged(Path(where), chosen)
+                model = lora.with_low_rank_change(Path(where), chosen)
             else:
                 model = (
-                    rounded_change.merged(Path(where), chosen)
+                    rounded_change.with_change(Path(where), chosen)
                     if rounded_change.is_change(Path(where))
                     else class_of(config.to_dict()).from_pretrained(
                         where,
@@ -79,7 +79,7 @@ def load(
     except ImportError as error:
         raise Refusal(not_installed(name, config, error)) from error
     except Exception as error:  # of a damaged file transformers raises whatever its code comes upon
-        raise Refusal(load_problems.sentence(name, where, error)) from error
+        raise Refusal(load_problems.load_failure(name, where, error)) from error
     model = model.eval().requires_grad_(False)
     return LoadedModel(name, model if quantised(config) else model.to(device), tokenizer)
 
@@ -98,7 +98,7 @@ def not_installed(name: str, config: PreTrainedConfig, error: ImportError) -> st
 
 
 @contextmanager
-def counted(name: str, progress: hub.Progress | None) -> Iterator[None]:
+def loaded_weights_reported(name: str, progress: hub.Progress | None) -> Iterator[None]:
     """Reports the number of loaded weights to `progress`, through transformers' hook for progress bars."""
     if progress is None:
         yield

@@ -64,7 +64,7 @@ class Adapter:
     own: dict[str, object]  # fields of its config.json that the base's lacks
 
 
-def read(folder: Path) -> Adapter:
+def read_adapter(folder: Path) -> Adapter:
     """The adapter in a folder, in float32."""
     config = json.loads((folder / CONFIG).read_text("utf-8"))
     weights = {k.removeprefix(PREFIX): v.float() for k, v in load_file(folder / WEIGHTS).items()}
@@ -76,9 +76,9 @@ def read(folder: Path) -> Adapter:
     return Adapter(base_of(folder), config["lora_alpha"] / config["r"], pairs, added(folder), rows, own)
 
 
-def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+def with_low_rank_change(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """The base with `W + alpha / r · B A` for each changed matrix W, and the rows of the added tokens."""
-    adapter = read(folder)
+    adapter = read_adapter(folder)
     model = AutoModelForCausalLM.from_pretrained(
         adapter.base, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
     )

@@ -142,14 +142,14 @@ def config_of(name: str, where: str, revision: str | None = None) -> PreTrainedC
     """The config of a folder or Hub id. Raises Refusal with one sentence about `name`."""
     published_denoisers.register()
     try:
-        architectures.register_for(model_type(where))
+        architectures.register_unless_known(model_type_in(where))
         options = {"revision": revision} if revision else {}
         return AutoConfig.from_pretrained(where, trust_remote_code=False, **options)
     except Exception as error:  # of a damaged file it raises whatever its code comes upon
-        raise Refusal(load_problems.sentence(name, where, error)) from error
+        raise Refusal(load_problems.load_failure(name, where, error)) from error
 
 
-def model_type(where: str) -> str | None:
+def model_type_in(where: str) -> str | None:
     """The architecture of the model in a folder, as its config.json names it; None for a Hub id."""
     file = Path(where, "config.json")
     return json.loads(file.read_text("utf-8")).get("model_type") if file.is_file() else None

@@ -26,7 +26,9 @@ def fitting_heads(name: str, folder: Path, config: dict, target: Any) -> dict[st
     exactly this target.
     """
     weights = head_files.weights_sha256(folder_of(target.name))
-    head_files.check(name, config, target.name, weights, head_files.tokenizer_sha256(target.tokenizer))
+    head_files.check_head_config(
+        name, config, target.name, weights, head_files.tokenizer_sha256(target.tokenizer)
+    )
     return head_files.build(name, config, folder, Target.of(target.model))
 
 

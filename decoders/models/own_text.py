@@ -4,7 +4,7 @@ import torch
 
 
 @torch.no_grad()
-def drawn(model: torch.nn.Module, begin: int, rows: int, length: int) -> torch.Tensor:
+def texts_of_model(model: torch.nn.Module, begin: int, rows: int, length: int) -> torch.Tensor:
     """Texts [rows, length] sampled at temperature 1 after the token `begin`, on the model's device, from
     PyTorch's global random state; end-of-text tokens do not end them.
     """

@@ -38,7 +38,7 @@ def words_of(folder: Path) -> Path:
     return folder.parent / json.loads((folder / CONFIG).read_text("utf-8")).get("tokenizer", folder.name)
 
 
-def rounded(change: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def int8_rows(change: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """(q [R, C] in int8, s [R, 1] in float32), with s q closest to the change [R, C]."""
     scale = change.abs().amax(1, keepdim=True).clamp(min=1e-12) / LARGEST
     return (change / scale).round().to(torch.int8), scale
@@ -54,7 +54,7 @@ def write(folder: Path, base: str, words: str | None = None) -> None:
         if value.ndim != 2:
             tensors[name] = value
         elif name not in old or not torch.equal(value, old[name]):
-            tensors[name], tensors[name + SCALE] = rounded(value.float() - begun(old.get(name), value))
+            tensors[name], tensors[name + SCALE] = int8_rows(value.float() - begun(old.get(name), value))
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     (folder / "model.safetensors").unlink()
     (folder / CONFIG).write_text(
@@ -74,7 +74,7 @@ def share_words(folder: Path, other: str) -> dict[str, str]:
     return {"tokenizer": other}
 
 
-def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+def with_change(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """The base model with the change applied."""
     tensors, old = load_file(folder / WEIGHTS), base_weights(base_of(folder))
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False)

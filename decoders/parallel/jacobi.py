@@ -101,7 +101,7 @@ def corrected(lane: Lane, visited: list[int], iteration: int) -> tuple[list[int]
     if scores is not logits:
         lane.distribution(visited[: right + 1], scores[: right + 1], view="processed")
     picked = logprobs[torch.arange(len(outputs)), outputs].tolist()
-    own = settle(lane, chain, right, outputs, logprobs)
+    own = judge_guesses(lane, chain, right, outputs, logprobs)
     for i, token in enumerate(outputs):
         state = "settled" if i <= right else "kept" if i < len(guesses) and token == guesses[i] else "changed"
         lane.cell(start + i, iteration, token, state, math.exp(picked[i]))
@@ -136,7 +136,9 @@ def agreeing(guesses: list[int], outputs: list[int]) -> int:
     return len(guesses)
 
 
-def settle(lane: Lane, chain: list[int], right: int, outputs: list[int], logprobs: torch.Tensor) -> int:
+def judge_guesses(
+    lane: Lane, chain: list[int], right: int, outputs: list[int], logprobs: torch.Tensor
+) -> int:
     """Records verdicts on the guesses of a pass, of which the first `right` are accepted, and proposes the
     model's own token after them; returns its node.
     """

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from decoders.diffusion.canvas import Guess, fill, guess
-from decoders.diffusion.causal_past import empty, grow, read
+from decoders.diffusion.causal_past import add_masks, empty, read_positions
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
@@ -97,11 +97,11 @@ def lud(lane: Lane) -> Iterator[None]:
     canvas, cached = empty(lane), 0
     while lane.more:
         newest = canvas.committed
-        grow(lane, canvas, 1 + count - (canvas.stop - newest))
+        add_masks(lane, canvas, 1 + count - (canvas.stop - newest))
         # a row predicts the next position, so the last position is predicted but not read
         positions = list(range(cached, canvas.stop - 1))
         causal = torch.ones(len(positions), len(positions), dtype=torch.bool).tril()
-        logits = read(lane, canvas, positions, causal, newest - cached)
+        logits = read_positions(lane, canvas, positions, causal, newest - cached)
         guessed = guess(lane, canvas, logits[newest - cached - 1 :], newest, canvas.stop)
         cached = newest
         fill(lane, canvas, guessed, accepted(guessed, canvas.tokens[newest - 1], beta, repeated))

@@ -146,7 +146,7 @@ def sure_of(token: int, lane: Lane) -> torch.Tensor:
     return sure
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def sjd_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A new window and the chosen verifier; greedy match at temperature 0, where nothing is drawn."""
     temperature = parameters["temperature"]
     fill = FIXED if temperature == 0.0 else SAMPLED
@@ -165,7 +165,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    sjd_pair,
     name="sjd",
     title="Speculative Jacobi",
     family="parallel",
@@ -186,7 +186,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("accelerating-auto-regressive-text-to-image-generation",),
     views=("parallel_grid", "graph", "draft_rounds", "one_round", "entropy", "dependencies", "text"),
-    parts=lambda parameters: [*described(*parts(parameters)), LENS],
+    parts=lambda parameters: [*described(*sjd_pair(parameters)), LENS],
 )
 def sjd(lane: Lane) -> Iterator[None]:
     """Samples a window of positions at once, repeatedly; draws that pass the next forward's test stay.
@@ -207,5 +207,5 @@ def sjd(lane: Lane) -> Iterator[None]:
     another token (at temperature 0: the one that it had before). Lens forwards, counted separately, find this
     out.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = sjd_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -30,7 +30,7 @@ class Noted:
     weights: list[torch.Tensor] = field(default_factory=list)
 
 
-def read(
+def through_layers(
     model: torch.nn.Module,
     x: torch.Tensor,
     positions: torch.Tensor,
@@ -121,8 +121,8 @@ class StreamTrunk:
         positions = torch.arange(self.length, self.length + len(tokens), device=where)[None]
         x = self.model.get_input_embeddings()(torch.tensor([tokens], device=where))
         sees = torch.ones(1, self.length, dtype=torch.bool, device=where)
-        x, new = read(self.model, x, positions, self.kv, sees, self.layers)
-        self.kv = joined(self.kv, new)
+        x, new = through_layers(self.model, x, positions, self.kv, sees, self.layers)
+        self.kv = concatenated_kv(self.kv, new)
         hidden = self.model.base_model.norm(x)[0]
         self.states += hidden.unbind()
         self.work = Work(len(tokens), rows=1)
@@ -160,9 +160,9 @@ class StreamTrunk:
         sees = torch.arange(prompt + longest, device=where) < prompt + lengths
         x = self.model.get_input_embeddings()(torch.tensor([[row.pending] for row in rows], device=where))
         noted = None if closed else self.noted(rows, notes)
-        x, new = read(self.model, x, prompt + lengths, past, sees, self.layers, self.streams, noted)
+        x, new = through_layers(self.model, x, prompt + lengths, past, sees, self.layers, self.streams, noted)
         for at, row in enumerate(rows):
-            row.kv = joined(row.kv, [(k[at : at + 1], v[at : at + 1]) for k, v in new])
+            row.kv = concatenated_kv(row.kv, [(k[at : at + 1], v[at : at + 1]) for k, v in new])
         self.work = Work(len(rows), rows=len(rows))
         logits = self.model.get_output_embeddings()(self.model.base_model.norm(x[:, 0]))
         weights = torch.stack(noted.weights).mean(0)[:, 0] if noted else None
@@ -178,6 +178,6 @@ class StreamTrunk:
         return Noted(padded, visible, torch.tensor([row.section for row in rows], device=where))
 
 
-def joined(past: KV, new: KV) -> KV:
+def concatenated_kv(past: KV, new: KV) -> KV:
     """Past and new keys and values concatenated."""
     return [(torch.cat([a, c], 2), torch.cat([b, d], 2)) for (a, b), (c, d) in zip(past, new, strict=True)]

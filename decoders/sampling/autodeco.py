@@ -14,7 +14,7 @@ from decoders.heads.scorers.autodeco import HIGHEST, AutoDeco
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies, probabilities
 from decoders.registry import strategy
-from decoders.sampling.next_token import drawn
+from decoders.sampling.next_token import propose_drawn
 from decoders.strategy import Parameter, Part
 from decoders.trace.events import GAUGE
 
@@ -66,7 +66,7 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
         return lane.propose(lane.tip, token, float(target[token]))
     left = shaped(lane, logits, settings)
     probs = probabilities(left)[0]
-    node = drawn(lane, probs, left[0].log_softmax(-1))
+    node = propose_drawn(lane, probs, left[0].log_softmax(-1))
     numbers = {"entropy": float(entropies(target)), "kept": float((probs > 0).sum())}
     lane.record_score(node, TEMPERATURE, settings.temperature, level=GAUGE, high=HIGHEST, **numbers)
     lane.record_score(node, TOP_P, settings.top_p, level=GAUGE, high=1.0, **numbers)

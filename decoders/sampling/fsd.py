@@ -141,7 +141,7 @@ def fsd(lane: Lane) -> Iterator[None]:
     memory: NGrams | States
     if in_states:
         memory = States(text, n)
-        read(lane, memory)
+        remember_prompt(lane, memory)
     else:
         memory = NGrams(text, n, lane.parameters["beta"])
     while lane.more:
@@ -162,7 +162,7 @@ def fsd(lane: Lane) -> Iterator[None]:
         yield
 
 
-def read(lane: Lane, memory: States) -> None:
+def remember_prompt(lane: Lane, memory: States) -> None:
     """Reads the prompt and stores the states of all its places but the last, which the loop adds."""
     before = list(range(lane.tree.trunk - 1))
     lane.score([*before, lane.tip], hidden=True)

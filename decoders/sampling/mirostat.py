@@ -12,7 +12,7 @@ import torch
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax, probabilities
 from decoders.registry import strategy
-from decoders.sampling.next_token import NOTHING_LEFT, drawn
+from decoders.sampling.next_token import NOTHING_LEFT, propose_drawn
 from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.strategy import Parameter, Part
 
@@ -100,7 +100,7 @@ def mirostat(lane: Lane) -> Iterator[None]:
         left = torch.full_like(logits, -math.inf)
         left[0, order[:keep]] = processed[0, order[:keep]]
         offered = lane.distribution([lane.tip], left, "processed", f"mu {mu:.2f} bits: {keep} kept")[0]
-        node = drawn(lane, probabilities(left)[0], offered)
+        node = propose_drawn(lane, probabilities(left)[0], offered)
         token = lane.tree.tokens[node]
         logprob, surprise = float(target[token]), -float(log_softmax(processed)[0, token]) / math.log(2)
         lane.record_score(node, "mirostat", mu, kept=keep, surprise=surprise)

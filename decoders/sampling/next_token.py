@@ -50,7 +50,7 @@ def next_token(
         token, (logprob, own) = of_token(scores.argmax(-1), offered, target)
         node = lane.propose(lane.tip, token, logprob, source)
     else:
-        node = drawn(lane, probabilities(scores)[0], offered, source)
+        node = propose_drawn(lane, probabilities(scores)[0], offered, source)
         own = float(target[lane.tree.tokens[node]])
     lane.commit([node], [own])
     return node
@@ -81,7 +81,7 @@ def pick(lane: Lane, scores: torch.Tensor, tag: Tag) -> int:
     return lane.chooser.categorical(probabilities(scores[None])[0], tag).value
 
 
-def drawn(lane: Lane, probs: torch.Tensor, offered: torch.Tensor, source: str = "target") -> int:
+def propose_drawn(lane: Lane, probs: torch.Tensor, offered: torch.Tensor, source: str = "target") -> int:
     """Proposes a token drawn from `probs` [V] after the lane's tip, with its log-probability in `offered`
     [V]; returns its node. The uniform number u, if known, is recorded as the score "draw", with the
     cumulative sums between which it fell.

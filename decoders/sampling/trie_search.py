@@ -122,10 +122,10 @@ def exact(lane: Lane, labels: list[str]) -> None:
         if math.isfinite(totals[label]):
             parts = {"label": sums[last[label]], "end": ends[label][0]}
             lane.record_score(last[label], "label", totals[label], rank, **parts)
-    conclude(lane, last, own, ends, ranked, totals)
+    commit_best_label(lane, last, own, ends, ranked, totals)
 
 
-def conclude(lane: Lane, last: dict, own: dict, ends: dict, ranked: list[str], totals: dict) -> None:
+def commit_best_label(lane: Lane, last: dict, own: dict, ends: dict, ranked: list[str], totals: dict) -> None:
     """Commits the best label with its end, and prunes the others."""
     best = ranked[0]
     possible = math.isfinite(totals[best])

@@ -103,7 +103,7 @@ def mbr(lane: Lane) -> Iterator[None]:
     """
     samples = [Sample(number, lane.tip) for number in range(lane.parameters["num_samples"])]
     yield from grown(lane, samples)
-    texts = [written(lane, sample) for sample in samples]
+    texts = [sample_text(lane, sample) for sample in samples]
     utility = UTILITIES[lane.parameters["utility"]]
     values = [sum(utility(text, other) for other in texts) / len(texts) for text in texts]
     order = sorted(range(len(samples)), key=lambda i: -values[i])
@@ -113,7 +113,7 @@ def mbr(lane: Lane) -> Iterator[None]:
     take(lane, samples[order[0]])
 
 
-def written(lane: Lane, sample: Sample) -> str:
+def sample_text(lane: Lane, sample: Sample) -> str:
     """The text of a sample, without end-of-text tokens."""
     tokens = [lane.tree.tokens[node] for node in lane.tree.path(sample.node, above=lane.tip)]
     text = b"".join(lane.models["target"].bytes_of(token) for token in tokens if token not in lane.eos)

@@ -33,7 +33,7 @@ class Rating:
     p: float
 
 
-def check(
+def check_given_tokens(
     begin: dict[str, Any], eos: Collection[int], max_tokens: int, vocabulary: int
 ) -> tuple[list[int], list[int]]:
     """(tokens, forced places) of `begin`. Raises Refusal with one sentence if it is unusable.
@@ -88,7 +88,7 @@ def ratings(
 
 def proposals(tokens: list[int], forced: list[int], prompt: int) -> list[Event]:
     """The first events of a lane that begins with `tokens` after a prompt of `prompt` tokens."""
-    events: list[Event] = [Note(sentence(len(tokens), len(forced)))]
+    events: list[Event] = [Note(given_tokens_note(len(tokens), len(forced)))]
     for place, token in enumerate(tokens):
         source = "person" if place in forced else "copied"
         events.append(Propose(prompt + place, prompt + place - 1, token, None, source, fill="fixed"))
@@ -116,7 +116,7 @@ def why(rating: Rating | None) -> str:
     return f"{base} The model ranks it {rating.rank:,} of {rating.among:,} here, p {p}."
 
 
-def sentence(count: int, forced: int) -> str:
+def given_tokens_note(count: int, forced: int) -> str:
     """The note that says what a lane begins with."""
     copied = count - forced
     parts = [f"{copied} copied from another lane"] if copied else []

@@ -133,7 +133,7 @@ def from_response(record: dict) -> Trace:
                 f"This answer lists {listed:,} likely tokens, and {MAX_LISTED:,} can be read; ask for fewer "
                 "top_logprobs."
             )
-        tokens = [read(entry) for entry in content]
+        tokens = [read_token(entry) for entry in content]
         metrics = (record.get("metrics") or {}).get("speculative_decoding") or {}
         rounds = rounds_of(metrics)
     except Refusal:
@@ -141,7 +141,7 @@ def from_response(record: dict) -> Trace:
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
         raise unusable(record) from error
     for place, token in enumerate(tokens):
-        check(place, token)
+        check_token(place, token)
     named = isinstance(record.get("model"), str) and record["model"]
     model, title = (named, f"Imported: {named[:MAX_NAME]}") if named else ("unknown", "Imported")
     trace = Trace("imported", title, {}, 0, {"target": model}, [0], {0: ABSENT.encode()})
@@ -192,7 +192,7 @@ def rounds_of(metrics: dict) -> list[tuple[int, int]]:
     return rounds
 
 
-def read(entry: dict) -> Written:
+def read_token(entry: dict) -> Written:
     """A token with the alternatives that the server listed."""
     named = [(piece(one), nats(one)) for one in entry.get("top_logprobs") or []]
     known = [(name, value) for name, value in named if value is not None]
@@ -217,7 +217,7 @@ def near(a: float, b: float) -> bool:
     return abs(math.exp(min(a, 1.0)) - math.exp(min(b, 1.0))) <= SLACK
 
 
-def check(place: int, token: Written) -> None:
+def check_token(place: int, token: Written) -> None:
     """Raises Refusal with one sentence if the numbers of a token are no log-probabilities."""
     values = [one.logprob for one in token.top]
     if isinstance(token.own, Unlisted) and token.own.logprob is not None:

@@ -215,7 +215,7 @@ def from_json(record: dict) -> Trace:
     return trace
 
 
-def check(record: Any) -> None:
+def check_trace(record: Any) -> None:
     """Raises Refusal with one sentence if `record` does not follow the published schema or refers to
     unknown nodes.
     """

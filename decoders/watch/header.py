@@ -76,7 +76,7 @@ def trace_of(
     in `model_defaults`, with the classes of processors that the user brought.
     """
     known = registry.get(strategy)
-    parameters, others = split(known, options(strategy, config, models.get("draft")))
+    parameters, others = own_parameters(known, options(strategy, config, models.get("draft")))
     if "model_defaults" in parameters and settings_of(models["target"].generation_config):
         parameters["model_defaults"] = False  # all that was in force is named here
     if own := [name for name in stages(processors) if name.partition(" ")[0] not in OPTIONS.values()]:
@@ -118,7 +118,7 @@ def options(strategy: str, config: Any, assistant: Any) -> dict[str, Any]:
     return chosen
 
 
-def split(strategy: Strategy, chosen: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def own_parameters(strategy: Strategy, chosen: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Our strategy's parameters with the chosen values, and what it has no parameter for. Lists of token ids
     are no values of ours, which are typed.
     """

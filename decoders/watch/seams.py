@@ -32,7 +32,7 @@ SEAMS = (
 ABSENT = object()
 
 
-def check(model: Any) -> None:
+def check_seams(model: Any) -> None:
     """Raises Refusal with one sentence if this version's `generate` is made of other parts."""
     missing = [name for name in SEAMS if not hasattr(model, name)]
     if missing:

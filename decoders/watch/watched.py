@@ -40,7 +40,7 @@ class Watched:
             raise Refusal(
                 f"{type(model).__name__} is an encoder-decoder; only causal language models can be watched."
             )
-        seams.check(model)
+        seams.check_seams(model)
         self.model, self.name = model, name or name_of(model)
         self.bytes_of = bytes_without_tokenizer if tokenizer is None else TokenBytes(tokenizer)
         self.traces: list[Trace] = []

@@ -20,7 +20,7 @@ import torch
 
 from decoders.engine.partial_forward import Blocks as Modules
 from decoders.models.edited_names import Blocks
-from decoders.models.editing.depth import left_out, without
+from decoders.models.editing.depth import left_out, without_blocks
 from decoders.models.editing.evopress import Generation, evolve, generations_for
 from decoders.models.loaded_model import LoadedModel
 from decoders.trace.trace import Trace
@@ -173,7 +173,9 @@ def simple_ways(judge: Judge, layers: int, drops: int) -> dict[str, Blocks]:
 def drafted(models: Models, blocks: Blocks) -> list[Trace]:
     """The traces of all prompts with the pruned target as the draft of the full one."""
     target = models["target"]
-    thinned = LoadedModel(f"{target.name}:drop={blocks}", without(target.model, blocks), target.tokenizer)
+    thinned = LoadedModel(
+        f"{target.name}:drop={blocks}", without_blocks(target.model, blocks), target.tokenizer
+    )
     pair = {"target": target, "draft": thinned}
     settings = {"temperature": 0.0, "num_assistant_tokens": ASSISTANT}
     return [decoded(pair, "speculative", p, TOKENS, **settings) for p in prompts("stories", PROMPTS)]

@@ -38,7 +38,7 @@ Rows = tuple[torch.Tensor, torch.Tensor]  # token ids and labels [N, T]
 
 def load(name: str) -> Adapter:
     """A shipped LoRA module."""
-    return lora.read(with_weights(name))
+    return lora.read_adapter(with_weights(name))
 
 
 def texts(models: Models, pair: list[Adapter]) -> dict[str, Rows]:

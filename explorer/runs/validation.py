@@ -193,7 +193,7 @@ def begin(given: Begin | None, number: int) -> dict | None:
     if given is None:
         return None
     try:
-        tokens, forced = beginnings.check(given.model_dump(), (), MAX_NEW_TOKENS, MAX_TOKEN_ID)
+        tokens, forced = beginnings.check_given_tokens(given.model_dump(), (), MAX_NEW_TOKENS, MAX_TOKEN_ID)
     except Refusal as error:
         raise Refusal(f"Lane {number}: {error}") from error
     return {"tokens": tokens, "forced": forced}

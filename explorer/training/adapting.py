@@ -116,7 +116,7 @@ def ship(
     (folder / "loss.svg").write_text(loss_picture(saved, f"{name}: nats per token"), "utf-8")
     rows, width = model.get_input_embeddings().weight.shape
     learned = sum(p.numel() for p in learned_of(model)) - (rows - len(tokens)) * width
-    merged = lora.merged(folder, torch.float32)
+    merged = lora.with_low_rank_change(folder, torch.float32)
     after = held_out_loss(merged, held)
     facts = {
         "parameters": sum(p.numel() for p in merged.parameters()),

@@ -59,9 +59,9 @@ def check_losses(folder: Path) -> list[float]:
     architectures.register()
     tokenizer = tokenizer_of(folder)
     if lora.is_adapter(folder):
-        return text_losses(lora.merged(folder, torch.float32).eval(), tokenizer)
+        return text_losses(lora.with_low_rank_change(folder, torch.float32).eval(), tokenizer)
     if rounded_change.is_change(folder):
-        return text_losses(rounded_change.merged(folder, torch.float32).eval(), tokenizer)
+        return text_losses(rounded_change.with_change(folder, torch.float32).eval(), tokenizer)
     if kind(config) == "flow":
         return flow_losses(FlowModel.from_pretrained(folder, dtype=torch.float32).eval(), tokenizer)
     loader = AutoModelForSeq2SeqLM if kind(config) == "seq2seq" else AutoModelForCausalLM

@@ -48,7 +48,7 @@ def trained(name: str) -> LlamaForCausalLM:
     if not (MODELS / name / "config.json").exists():
         raise Refusal(f"This recipe begins with {name}, which is not trained yet; train {name} first.")
     if rounded_change.is_change(MODELS / name):
-        return rounded_change.merged(MODELS / name, torch.float32).to(device())
+        return rounded_change.with_change(MODELS / name, torch.float32).to(device())
     return LlamaForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32).to(device())
 
 

@@ -6,7 +6,7 @@ import torch
 from decoders.callbacks import Callbacks
 from decoders.engine import pieces
 from decoders.lane import Lane, Limits
-from decoders.testing import plain
+from decoders.testing import events_without_clock
 from decoders.trace import trace
 from decoders.trace.events import Forward
 from explorer.runs.slices import Sliced
@@ -84,7 +84,10 @@ def test_lanes_that_take_turns_at_every_verb_tell_what_they_tell_alone(name, tar
         slices.SLICE_SECONDS = before
     assert slice_count > 2 * max(len(found.steps) for found in alone)
     for mine, theirs in zip(lanes, alone, strict=True):
-        assert alike([plain(s) for s in mine.trace.steps], [plain(s) for s in theirs.steps])
+        assert alike(
+            [events_without_clock(s) for s in mine.trace.steps],
+            [events_without_clock(s) for s in theirs.steps],
+        )
         seconds = [s.seconds for s in mine.trace.steps]
         assert seconds == sorted(seconds) and mine.trace.ended == theirs.ended
 
@@ -103,7 +106,7 @@ def test_a_limit_ends_a_lane_inside_its_first_step_and_keeps_what_was_told(model
     found = Lane("value_mcts", PROMPT, models, given, 0, Limits(max_nodes=500)).run()
     assert found.ended == "Stopped at the limit of 500 nodes; ask for fewer tokens."
     assert len(found.steps) == 1 and len(found.nodes()) == 501 and not found.output()
-    trace.check(found.to_json())
+    trace.check_trace(found.to_json())
     assert models["target"].engine.cache.used == 0
 
 

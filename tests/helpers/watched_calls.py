@@ -54,7 +54,7 @@ def encoded(model: LoadedModel, prompts: list[str]) -> dict[str, torch.Tensor]:
 
 def check(found: trace.Trace, model: LoadedModel) -> None:
     """The rules of `tests/laws`: schema, one path, everything judged, costs, the target's own numbers."""
-    trace.check(found.to_json())
+    trace.check_trace(found.to_json())
     assert found.ended.endswith(".")
     nodes, path = found.nodes(), [n for s in found.steps for c in s.of(Commit) for n in c.nodes]
     assert [nodes[n][0] for n in path] == [len(found.prompt) - 1, *path[:-1]]

@@ -136,7 +136,9 @@ def test_committed_log_probabilities_are_the_targets_own(name, models, prompt, f
 @every_case
 def test_one_seed_gives_one_trace(name, models, ran):
     first, second = ran(PROMPTS[0]), start(name, models, PROMPTS[0]).run()
-    assert [testing.plain(s) for s in first.steps] == [testing.plain(s) for s in second.steps]
+    assert [testing.events_without_clock(s) for s in first.steps] == [
+        testing.events_without_clock(s) for s in second.steps
+    ]
 
 
 class Once(Random):
@@ -214,18 +216,20 @@ def test_lanes_in_joint_forwards_decode_as_alone(name, models, ran):
 
 @every_case
 def test_a_lane_may_be_stopped_after_any_step(name, models, ran):
-    whole = [testing.plain(s) for s in ran(PROMPTS[0], 5).steps]  # few: each count of steps is a run
+    whole = [
+        testing.events_without_clock(s) for s in ran(PROMPTS[0], 5).steps
+    ]  # few: each count of steps is a run
     for count in range(len(whole) + 1):
         lane = start(name, models, new_tokens=5)
         for _ in range(count):
             lane.advance()
         lane.close()
         lane.close()
-        assert [testing.plain(s) for s in lane.trace.steps] == whole[:count]
+        assert [testing.events_without_clock(s) for s in lane.trace.steps] == whole[:count]
         assert lane.trace.ended
         assert lane.advance() is None
         no_slot_in_use(models)
-        trace.check(lane.trace.to_json())
+        trace.check_trace(lane.trace.to_json())
 
 
 @every_case
@@ -248,7 +252,7 @@ def test_the_models_context_is_filled_to_the_last_token_and_no_further(name, end
 def test_the_limit_of_nodes_ends_a_lane_with_a_sentence(name, endless):
     found = start(name, endless, new_tokens=40, max_nodes=len(PROMPTS[0]) + 6).run()
     assert found.ended.startswith("Stopped at the limit of 11 nodes")
-    trace.check(found.to_json())
+    trace.check_trace(found.to_json())
 
 
 @every_case
@@ -257,7 +261,7 @@ def test_the_limit_of_seconds_is_looked_at_wherever_a_step_is(name, endless, mon
     monkeypatch.setattr("decoders.lane.time.perf_counter", lambda: next(times) / 10)
     late = start(name, endless, new_tokens=40, max_seconds=3.0).run()
     assert late.ended == "Stopped at the limit of 3 seconds of computing; the text is kept."
-    trace.check(late.to_json())
+    trace.check_trace(late.to_json())
 
 
 @every_case

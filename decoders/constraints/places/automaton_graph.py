@@ -14,9 +14,9 @@ from decoders.constraints.places.syntax import (
     Repeat,
     Sequence,
     Unread,
+    complement,
     holds,
     ranges,
-    without,
 )
 
 MAX_STATES = 600  # of an automaton before it is made smaller
@@ -58,7 +58,7 @@ class AutomatonGraph:
         network = Network(replace(grammar, rules={grammar.top: inlined(grammar)}))
         self.classes = classes_of(network)
         self.moves, accepting = smallest(*subsets(network, self.classes))
-        self.edges, self.where, self.edge_of = compressed(joined(self.moves, self.classes), accepting)
+        self.edges, self.where, self.edge_of = compressed(one_edge_each(self.moves, self.classes), accepting)
         self.ends = frozenset(self.where[state].state for state in accepting)
         if len(self.edges) > MAX_EDGES:
             raise Unread(f"The automaton has {len(self.edges)} edges, too many to be drawn.")
@@ -166,7 +166,7 @@ def smallest(moves: list[dict[int, int]], accepting: set[int]) -> tuple[list[dic
     return made, {finer[state] for state in accepting}
 
 
-def joined(moves: list[dict[int, int]], classes: list[Ranges]) -> list[Edge]:
+def one_edge_each(moves: list[dict[int, int]], classes: list[Ranges]) -> list[Edge]:
     """One edge for all characters that lead from a state to another."""
     edges = []
     for state, onward in enumerate(moves):
@@ -218,7 +218,7 @@ def shown(some: Ranges) -> str:
     """`a`, `[a-z]`, `[^.!?]`, `.` for any character of a line."""
     if len(some) == 1 and some[0][0] == some[0][1]:
         return sign(some[0][0])
-    lacks = without(some)
+    lacks = complement(some)
     if lacks == ranges([(10, 10)]):
         return "."
     inverted = sum(high - low + 1 for low, high in some) > WIDE

@@ -57,7 +57,7 @@ class Grammar:
     top: str
 
 
-def read(kind: str, typed: str) -> Grammar:
+def read_grammar(kind: str, typed: str) -> Grammar:
     """A grammar of a kind, "gbnf" or "lark". Raises Unread."""
     heads = list(HEADS[kind].finditer(typed))
     if not heads:
@@ -114,7 +114,7 @@ class Body:
         while self.at < len(self.words):
             word = self.words[self.at]
             if word.lastgroup == "counts":
-                part = Repeat(part, *counted(word[0]))
+                part = Repeat(part, *repeat_counts(word[0]))
             elif word[0] in OFTEN:
                 part = Repeat(part, *OFTEN[word[0]])
             else:
@@ -129,9 +129,9 @@ class Body:
             case "text":
                 return text(word)
             case "regex":
-                return regex_text.read(word.string, word.start() + 1, word.end() - 1)
+                return regex_text.read_regex(word.string, word.start() + 1, word.end() - 1)
             case "class":
-                return regex_text.read(word.string, word.start(), word.end())
+                return regex_text.read_regex(word.string, word.start(), word.end())
             case "range":
                 low, high = (spelled[1:-1] for spelled in word[0].split(".."))
                 return Chars(ranges([(ord(low.strip()[-1]), ord(high.strip()[-1]))]), word.span())
@@ -157,7 +157,7 @@ def text(word: re.Match) -> Part:
     return literal(characters, word.end() - 1)
 
 
-def counted(word: str) -> tuple[int, int | None]:
+def repeat_counts(word: str) -> tuple[int, int | None]:
     """How often: {2}, {2,}, {2,5}, ~2, ~2..5."""
     numbers = re.findall(r"\d+", word)
     min_count = int(numbers[0])

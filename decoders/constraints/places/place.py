@@ -99,7 +99,7 @@ class Places:
             rules = dict.fromkeys(self.network.rule_of(state) for state, _, _ in edges)
             around = [self.network.spans[rule] for rule in rules]
             over = self.network.may_end(standing.chart)
-        parts = {written(span): 0.0 for span in around} | {written(span): 1.0 for span in awaited}
+        parts = {span_name(span): 0.0 for span in around} | {span_name(span): 1.0 for span in awaited}
         events: list[Event] = [Score(node, PLACE, float(over), dict(list(parts.items())[:MAX_PLACES]))]
         if standing.state is not None:
             where = self.graph.where[standing.state]
@@ -124,7 +124,7 @@ class Places:
         return made
 
 
-def written(span: Span) -> str:
+def span_name(span: Span) -> str:
     """A place as the name of a score's part."""
     return f"{span[0]}-{span[1]}"
 
@@ -132,9 +132,9 @@ def written(span: Span) -> str:
 def grammar_of(kind: str, typed: str) -> Grammar:
     """The grammar of a typed text of any kind but schemas. Raises Unread."""
     if kind in ("lark", "gbnf"):
-        return grammar_text.read(kind, typed)
+        return grammar_text.read_grammar(kind, typed)
     if kind == "regex":
-        part = regex_text.read(typed)
+        part = regex_text.read_regex(typed)
     elif kind == "choices":
         part = choices(typed)
     else:

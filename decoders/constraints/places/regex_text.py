@@ -13,9 +13,9 @@ from decoders.constraints.places.syntax import (
     Repeat,
     Sequence,
     Unread,
-    named,
+    class_of_letter,
+    complement,
     ranges,
-    without,
 )
 
 CONTROL = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
@@ -24,7 +24,7 @@ COUNTS = re.compile(r"\{(\d+)(,?)(\d*)\}")
 CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|[xu]\{([0-9a-fA-F]+)\}")
 
 
-def read(typed: str, start: int = 0, stop: int | None = None) -> Part:
+def read_regex(typed: str, start: int = 0, stop: int | None = None) -> Part:
     """The expression between two places of a typed text. Raises Unread."""
     reader = Reader(typed, start, len(typed) if stop is None else stop)
     part = reader.choice()
@@ -107,7 +107,7 @@ class Reader:
             return ranges([(number, number)])
         self.at += 1
         if sign and sign in "dwsDWS":
-            return named(sign)
+            return class_of_letter(sign)
         if not sign or (sign.isalnum() and sign not in CONTROL):
             raise Unread(f"\\{sign} is not supported here.")
         return ranges([(ord(CONTROL.get(sign, sign)),) * 2])
@@ -124,7 +124,7 @@ class Reader:
                 low = ((low[0][0], self.member()[-1][1]),)
             some += low
         self.at += 1
-        return without(ranges(some)) if inverted else ranges(some)
+        return complement(ranges(some)) if inverted else ranges(some)
 
     def member(self) -> Ranges:
         sign = self.peek()

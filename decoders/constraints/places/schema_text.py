@@ -30,7 +30,7 @@ class Value:
         return member[1] if member else None
 
 
-def read(typed: str) -> Value:
+def read_json_text(typed: str) -> Value:
     """A JSON text with its places. Raises Unread."""
     words = list(WORD.finditer(typed))
     try:
@@ -107,7 +107,7 @@ class Schema:
 
     def __init__(self, typed: str):
         """Raises Unread."""
-        self.root = read(typed)
+        self.root = read_json_text(typed)
 
     def places(self, text: str) -> tuple[list[Span], list[Span]]:
         """Of the beginning of a JSON text: places of what may come next, and of the parts around them."""

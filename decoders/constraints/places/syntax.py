@@ -64,7 +64,7 @@ def ranges(pairs: list[tuple[int, int]]) -> Ranges:
     return tuple(merged)
 
 
-def without(some: Ranges) -> Ranges:
+def complement(some: Ranges) -> Ranges:
     """All other characters."""
     left, at = [], 0
     for low, high in some:
@@ -79,15 +79,15 @@ def holds(some: Ranges, code: int) -> bool:
 
 
 @cache
-def named(letter: str) -> Ranges:
+def class_of_letter(letter: str) -> Ranges:
     r"""The set of `\d`, `\w`, `\s` or of their capitals."""
     if letter.isupper():
-        return without(named(letter.lower()))
+        return complement(class_of_letter(letter.lower()))
     test = {"d": str.isdecimal, "s": str.isspace, "w": lambda c: c.isalnum() or c == "_"}[letter]
     return ranges([(code, code) for code in range(PLANE) if test(chr(code))])
 
 
-ANY_IN_LINE = without(ranges([(10, 10)]))
+ANY_IN_LINE = complement(ranges([(10, 10)]))
 
 
 def literal(characters: list[tuple[str, int, int]], end: int) -> Part:

@@ -144,7 +144,7 @@ def judged_round(lane: Lane, canvas: Canvas) -> None:
     lane.distribution(tested, logq[: agreed + 1], view="draft")
     lane.distribution(tested, drawn[: agreed + 1], view="processed")
     lane.distribution(tested, mixed[: agreed + 1], view="combined")
-    record(lane, canvas, nodes, winners, agreed, logp, drawn, mixed)
+    record_agreement(lane, canvas, nodes, winners, agreed, logp, drawn, mixed)
     kept = nodes[: max(1, agreed)]
     logprobs = [float(logp[i, lane.tree.tokens[n]]) for i, n in enumerate(kept)]
     lane.commit(kept, logprobs)
@@ -167,7 +167,7 @@ def draft(lane: Lane, logp: torch.Tensor, tokens: list[int]) -> list[int]:
     return nodes
 
 
-def record(
+def record_agreement(
     lane: Lane,
     canvas: Canvas,
     nodes: list[int],

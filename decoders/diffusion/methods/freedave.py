@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from decoders.diffusion.canvas import Guess
-from decoders.diffusion.chain_verify import LOSSLESS, Draft, Steps, grow, verified_filling
+from decoders.diffusion.chain_verify import LOSSLESS, Draft, Steps, drafted_canvases, verified_filling
 from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, schedule
 from decoders.lane import Lane
 from decoders.registry import strategy
@@ -20,7 +20,7 @@ POLICIES = {
 }
 
 
-def parts(parameters: dict[str, Any]) -> list[Part]:
+def freedave_parts(parameters: dict[str, Any]) -> list[Part]:
     """Region, policy and look-ahead."""
     count = parameters["draft_steps"]
     return [
@@ -57,7 +57,7 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
         SUFFIX,
     ),
     views=("canvas_drafts", "canvas_grid", "canvas", "entropy", "timeline", "text"),
-    parts=parts,
+    parts=freedave_parts,
 )
 def freedave(lane: Lane) -> Iterator[None]:
     """Drafts the next canvases from one forward, and verifies all of them in the next.
@@ -81,6 +81,6 @@ def freedave(lane: Lane) -> Iterator[None]:
     tau = lane.parameters["tau"] if policy == "threshold" else None
 
     def draft(guessed: Guess, steps: Steps) -> list[Draft]:
-        return grow(guessed, steps, branches=1, canvases=count)
+        return drafted_canvases(guessed, steps, branches=1, canvases=count)
 
     yield from verified_filling(lane, draft, tau, lane.parameters["eager"])

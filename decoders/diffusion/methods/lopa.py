@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from decoders.diffusion.canvas import Canvas, Guess, blocks, fill, guess_each, joined
+from decoders.diffusion.canvas import Canvas, Guess, blocks, fill, guess_each, guess_from_rows
 from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, canvas_of, schedule
 from decoders.diffusion.unmask_policies import surest_first, threshold
 from decoders.lane import Lane
@@ -32,7 +32,7 @@ class Branch:
     node: int = -1  # in the trace
 
 
-def parts(parameters: dict[str, Any]) -> list[Part]:
+def lopa_parts(parameters: dict[str, Any]) -> list[Part]:
     """Region, policy and look-ahead."""
     count = parameters["branches"]
     return [
@@ -71,7 +71,7 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
         SUFFIX,
     ),
     views=("canvas_branches", "canvas_grid", "canvas", "entropy", "timeline", "text"),
-    parts=parts,
+    parts=lopa_parts,
 )
 def lopa(lane: Lane) -> Iterator[None]:
     """Tries several next tokens at once and keeps the one that makes the model most confident of the rest.
@@ -122,18 +122,18 @@ def look_ahead(
     scores = [float(one.confidence.mean()) if one.positions else 1.0 for one in guesses]
     winner = scores.index(max(scores))  # the first of equal ones: the anchor, then the surest
     if branches[1:]:
-        record(lane, canvas, branches, guesses, scores, winner)
+        record_branches(lane, canvas, branches, guesses, scores, winner)
     best, extra = guesses[winner], branches[winner].filled
     sure = threshold(best.confidence, tau)
     states = {best.positions[i]: "committed" if best.confidence[i] >= tau else "forced" for i in sure}
     states |= dict.fromkeys(extra, "lookahead")
     positions = canvas.masks(low, high)
-    whole = joined([last if p in extra else best for p in positions], positions)
+    whole = guess_from_rows([last if p in extra else best for p in positions], positions)
     fill(lane, canvas, whole, {i: states[p] for i, p in enumerate(positions) if p in states})
     return best
 
 
-def record(
+def record_branches(
     lane: Lane,
     canvas: Canvas,
     branches: list[Branch],

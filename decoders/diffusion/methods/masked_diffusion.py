@@ -25,7 +25,7 @@ from decoders.diffusion.denoising_loop import (
     filling,
     schedule,
 )
-from decoders.diffusion.fixed_words import FIXED_WORDS, problem
+from decoders.diffusion.fixed_words import FIXED_WORDS, fixed_words_problem
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
@@ -46,12 +46,12 @@ def together(parameters: dict) -> str | None:
     """What does not fit together, as a sentence; None if everything does."""
     if parameters["cfg_scale"] and parameters["cache"] != "none":
         return "cfg_scale reads two canvases in each forward, and the cache keeps one; set cache to none."
-    return problem(parameters)
+    return fixed_words_problem(parameters)
 
 
 def badge(parameters: dict) -> str:
     """What the strategy promises with these parameters."""
-    if not drawn(parameters):
+    if not draws_at_random(parameters):
         return "deterministic"
     return "contrasted" if parameters["cfg_scale"] else "any order"
 
@@ -139,7 +139,7 @@ def masked_diffusion(lane: Lane) -> Iterator[None]:
     yield from filling(lane, lambda masks: choice_of(lane, masks))
 
 
-def drawn(parameters: dict) -> bool:
+def draws_at_random(parameters: dict) -> bool:
     """Whether anything is drawn at random."""
     return parameters["temperature"] > 0 or (
         parameters["order"] == "random" and parameters["policy"] == "quota"

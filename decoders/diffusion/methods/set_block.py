@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import torch
 
 from decoders.diffusion.canvas import fill, guess
-from decoders.diffusion.causal_past import empty, grow, read
+from decoders.diffusion.causal_past import add_masks, empty, read_positions
 from decoders.diffusion.unmask_policies import entropy_bound
 from decoders.lane import Lane
 from decoders.registry import strategy
@@ -77,10 +77,10 @@ def set_block(lane: Lane) -> Iterator[None]:
     canvas, cached = empty(lane), 0
     while lane.more:
         low = canvas.stop
-        grow(lane, canvas, length)
+        add_masks(lane, canvas, length)
         while canvas.masks(low, canvas.stop):
             sees = block_sees(low - cached, canvas.stop - low)
-            logits = read(lane, canvas, list(range(cached, canvas.stop)), sees, low - cached)
+            logits = read_positions(lane, canvas, list(range(cached, canvas.stop)), sees, low - cached)
             guessed = guess(lane, canvas, logits[low - cached :], low, canvas.stop, temperature)
             chosen = entropy_bound(-guessed.entropies, guessed.entropies, gamma)
             fill(lane, canvas, guessed, dict.fromkeys(chosen, "committed"))

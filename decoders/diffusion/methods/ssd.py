@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from decoders.diffusion.canvas import Guess
-from decoders.diffusion.chain_verify import LOSSLESS, Draft, Steps, grow, verified_filling
+from decoders.diffusion.chain_verify import LOSSLESS, Draft, Steps, drafted_canvases, verified_filling
 from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, schedule
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
 
 
-def parts(parameters: dict[str, Any]) -> list[Part]:
+def ssd_parts(parameters: dict[str, Any]) -> list[Part]:
     """Region and look-ahead."""
     branches, shape = parameters["branches"], "tree" if parameters["branches"] > 1 else "chain"
     described = (
@@ -40,7 +40,7 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
         SUFFIX,
     ),
     views=("canvas_drafts", "canvas_grid", "canvas", "entropy", "timeline", "text"),
-    parts=parts,
+    parts=ssd_parts,
 )
 def ssd(lane: Lane) -> Iterator[None]:
     """Drafts the most confident masks and verifies a tree of the orders in which they may be filled.
@@ -63,6 +63,6 @@ def ssd(lane: Lane) -> Iterator[None]:
     length, branches, canvases = (lane.parameters[n] for n in ("draft_length", "branches", "max_canvases"))
 
     def draft(guessed: Guess, steps: Steps) -> list[Draft]:
-        return grow(guessed, steps[:length], branches, canvases)
+        return drafted_canvases(guessed, steps[:length], branches, canvases)
 
     yield from verified_filling(lane, draft)

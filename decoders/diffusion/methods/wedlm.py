@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from decoders.diffusion.canvas import Canvas, fill, guess
-from decoders.diffusion.causal_past import empty, grow, read
+from decoders.diffusion.causal_past import add_masks, empty, read_positions
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
@@ -94,12 +94,14 @@ def wedlm(lane: Lane) -> Iterator[None]:
     window, tau, penalty, temperature = (lane.parameters[name] for name in names)
     canvas = empty(lane)
     cached = canvas.start
-    read(lane, canvas, list(range(cached)), torch.ones(cached, cached, dtype=torch.bool).tril(), cached)
+    read_positions(
+        lane, canvas, list(range(cached)), torch.ones(cached, cached, dtype=torch.bool).tril(), cached
+    )
     while lane.more:
-        grow(lane, canvas, window - (canvas.stop - canvas.committed))
+        add_masks(lane, canvas, window - (canvas.stop - canvas.committed))
         slots, final = known_first(canvas, cached), canvas.committed - cached
         causal = torch.ones(len(slots), len(slots), dtype=torch.bool).tril()
-        logits = read(lane, canvas, slots, causal, final)
+        logits = read_positions(lane, canvas, slots, causal, final)
         guessed = guess(lane, canvas, logits, cached, canvas.stop, temperature)
         cached += final
         chosen, below = fillable(guessed.entropies, guessed.positions, tau, penalty)

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from decoders.heads.feature_drafters.feature_drafter import FeatureDrafter
 from decoders.heads.parts.fast_layers import Fast, FastBlock
 from decoders.heads.parts.layers import Attention, FeedForward, LayerForm, Past
-from decoders.heads.parts.module import cross_entropy, noisy
+from decoders.heads.parts.module import cross_entropy, with_uniform_noise
 from decoders.heads.parts.taps import Taps, Target
 
 TOKEN_WEIGHT = 0.1  # of the cross-entropy; the state's weight is 1
@@ -62,7 +62,7 @@ class Eagle(FeatureDrafter):
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """Smooth L1 to the target's states plus 0.1 times the cross-entropy under its distributions."""
-        hidden = noisy(taps.hidden, taps.tokens) if self.training else taps.hidden
+        hidden = with_uniform_noise(taps.hidden, taps.tokens) if self.training else taps.hidden
         positions = torch.arange(hidden.shape[1] - 1, device=hidden.device)
         predicted, _ = self.layer(self.joined(taps.tokens[:, 1:], hidden[:, :-1]), positions)
         regression = F.smooth_l1_loss(predicted.float(), taps.hidden[:, 1:])

@@ -12,7 +12,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from decoders.heads.parts.layers import DecoderLayer, Past
-from decoders.heads.parts.module import ALL, DraftModule, Sees, cross_entropy, noisy, seeded, some_rows
+from decoders.heads.parts.module import (
+    ALL,
+    DraftModule,
+    Sees,
+    cross_entropy,
+    seeded,
+    some_rows,
+    with_uniform_noise,
+)
 from decoders.heads.parts.taps import Taps, Target
 
 TOKEN_WEIGHT, HARD = 0.1, 0.1  # weight of the token loss; share of it for the target's most likely token
@@ -55,7 +63,7 @@ class Falcon(DraftModule):
         3.2).
         """
         k, rows = self.block, max(1, taps.tokens.shape[1] - 1 - self.block)
-        hidden = noisy(taps.hidden, taps.tokens) if self.training else taps.hidden
+        hidden = with_uniform_noise(taps.hidden, taps.tokens) if self.training else taps.hidden
         tokens, states = taps.tokens[:, 1 : rows + 1], hidden[:, :rows]
         if self.training:
             tokens, states = self.glanced(taps, tokens, states)

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from decoders.heads.feature_drafters.feature_drafter import FeatureDrafter
 from decoders.heads.parts.layers import DecoderLayer, Entries, Past, one_after_another
-from decoders.heads.parts.module import cross_entropy, noisy, some_rows
+from decoders.heads.parts.module import cross_entropy, some_rows, with_uniform_noise
 from decoders.heads.parts.taps import Taps, Target
 
 SERIAL = 2  # depths that the serial network drafts
@@ -81,7 +81,7 @@ class Gumiho(FeatureDrafter):
         """For the serial part and each parallel network: smooth L1 to the target's states plus 0.1 times the
         cross-entropy under its distributions.
         """
-        hidden = noisy(taps.hidden, taps.tokens) if self.training else taps.hidden
+        hidden = with_uniform_noise(taps.hidden, taps.tokens) if self.training else taps.hidden
         positions = torch.arange(hidden.shape[1] - 1, device=hidden.device)
         serial, _ = self.layer(self.joined(taps.tokens[:, 1:], hidden[:, :-1]), positions)
         total = self.apart(taps, serial, 1)

@@ -69,7 +69,7 @@ class FastAttention:
 
     def __init__(self, attention: nn.Module):
         layers = (attention.q, attention.k, attention.v)
-        self.qkv, self.out = joined(*layers), joined(attention.out)
+        self.qkv, self.out = concatenated_layers(*layers), concatenated_layers(attention.out)
         biases = [layer.bias for layer in layers]
         self.bias = None if biases[0] is None else torch.cat(biases).detach()
         self.heads, self.both = attention.heads, attention.heads + attention.kv_heads
@@ -123,8 +123,8 @@ class FastFeed:
     """The fast form of a `FeedForward` of layers.py, with a preceding RMS norm multiplied in."""
 
     def __init__(self, feed: nn.Module, norm: nn.RMSNorm | None = None):
-        self.gate_up = joined(feed.gate, feed.up, norm=norm)
-        self.down = joined(feed.down)
+        self.gate_up = concatenated_layers(feed.gate, feed.up, norm=norm)
+        self.down = concatenated_layers(feed.down)
         self.floor = None if norm is None else torch.tensor((norm.eps * len(norm.weight)) ** 0.5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -156,7 +156,7 @@ class FastBlock:
         return (x + self.feed.forward(x))[None], past
 
 
-def joined(*layers: nn.Linear, norm: nn.RMSNorm | None = None) -> Matrix:
+def concatenated_layers(*layers: nn.Linear, norm: nn.RMSNorm | None = None) -> Matrix:
     """The weights of layers with the same input, concatenated; norm: a preceding norm, multiplied in."""
     return Matrix(
         *(layer.weight.detach() for layer in layers), norm=None if norm is None else norm.weight.detach()

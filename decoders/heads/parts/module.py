@@ -125,7 +125,7 @@ def seeded(tokens: torch.Tensor) -> torch.Generator:
     return torch.Generator(tokens.device).manual_seed(int(tokens.sum()))
 
 
-def noisy(hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+def with_uniform_noise(hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
     """States [B, T, d] of tokens [B, T] with uniform noise of NOISE times their standard deviation, for
     training: a drafter will read its own inexact states.
     """

@@ -32,7 +32,7 @@ def register() -> None:
         AutoModelForCausalLM.register(model.config_class, model)
 
 
-def register_for(model_type: str | None) -> None:
+def register_unless_known(model_type: str | None) -> None:
     """Registers them unless transformers has this architecture itself, and then they are not imported."""
     if model_type not in CONFIG_MAPPING:
         register()

@@ -9,7 +9,14 @@ import torch
 from torch import nn
 
 from decoders.models.architectures.causal import Architecture, ArchitectureConfig
-from decoders.models.architectures.layers import Attention, FeedForward, State, attend, merge, split
+from decoders.models.architectures.layers import (
+    Attention,
+    FeedForward,
+    State,
+    attend,
+    merge_heads,
+    split_heads,
+)
 
 PAPERS = ("recurrent-memory-augmented-transformers-with-chunked-attention",)
 
@@ -26,9 +33,9 @@ class MemoryAttention(nn.Module):
         """x [B, T, d] and slots [B, M, d], oldest first, M >= 0 -> [B, T, d]."""
         if not slots.shape[1]:
             return torch.zeros_like(x)
-        q, k, v = (split(m(y), self.heads) for m, y in ((self.q, x), (self.k, slots), (self.v, slots)))
+        q, k, v = (split_heads(m(y), self.heads) for m, y in ((self.q, x), (self.k, slots), (self.v, slots)))
         seen = torch.ones(x.shape[1], slots.shape[1], dtype=torch.bool, device=x.device)
-        return self.o(merge(attend(q, k, v, seen)))
+        return self.o(merge_heads(attend(q, k, v, seen)))
 
 
 class ChunkedBlock(nn.Module):

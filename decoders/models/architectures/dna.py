@@ -17,9 +17,9 @@ from decoders.models.architectures.layers import (
     State,
     appended,
     attend,
-    merge,
+    merge_heads,
     rotated,
-    split,
+    split_heads,
     visible,
 )
 
@@ -80,13 +80,15 @@ class Dna(Architecture):
         where, gate = self.chosen(x, step)
         heads = [self.pool[0].mixer.heads] + [self.pool[0].mixer.kv_heads] * 2
         q, k, v = (
-            split(self.through(x, where, lambda block, h, m=m: getattr(block.mixer, m)(block.norm(h))), n)
+            split_heads(
+                self.through(x, where, lambda block, h, m=m: getattr(block.mixer, m)(block.norm(h))), n
+            )
             for m, n in zip("qkv", heads, strict=True)
         )
         k, v = appended(past and past[:2], rotated(k, start), v)
         all_where = where if past is None else torch.cat([past[2], where], 1)
         seen = visible(x.shape[1], k.shape[2], None, x.device) & (where[..., None] == all_where[:, None])
-        looked = merge(attend(rotated(q, start), k, v, seen[:, None]))
+        looked = merge_heads(attend(rotated(q, start), k, v, seen[:, None]))
         y = x + self.through(looked, where, lambda block, h: block.mixer.o(h))
         y = y + self.through(y, where, lambda block, h: block.net(block.net_norm(h)))
         stays = (where == len(self.pool))[..., None]

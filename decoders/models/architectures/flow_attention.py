@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from decoders.models.architectures.causal import Architecture, ArchitectureConfig
-from decoders.models.architectures.layers import Block, Stack, State, merge, split, visible, wide
+from decoders.models.architectures.layers import Block, Stack, State, merge_heads, split_heads, visible, wide
 
 PAPERS = ("flowformer",)
 EPS = 1e-6
@@ -25,9 +25,9 @@ class FlowAttention(nn.Module):
         self.q, self.k, self.v, self.o = (nn.Linear(width, width, bias=False) for _ in range(4))
 
     def forward(self, x: torch.Tensor, past: State, start: int) -> tuple[torch.Tensor, State]:
-        q, k, v = (wide(split(m(x), self.heads)) for m in (self.q, self.k, self.v))
+        q, k, v = (wide(split_heads(m(x), self.heads)) for m in (self.q, self.k, self.v))
         y, kept = flow(q.sigmoid(), k.sigmoid(), v, past, start)
-        return self.o(merge(y).to(x.dtype)), kept
+        return self.o(merge_heads(y).to(x.dtype)), kept
 
 
 def flow(

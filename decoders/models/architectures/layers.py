@@ -21,12 +21,12 @@ def wide(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-def split(x: torch.Tensor, heads: int) -> torch.Tensor:
+def split_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
     """[B, T, H * D] -> [B, H, T, D]."""
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
-def merge(x: torch.Tensor) -> torch.Tensor:
+def merge_heads(x: torch.Tensor) -> torch.Tensor:
     """[B, H, T, D] -> [B, T, H * D]."""
     return x.transpose(1, 2).flatten(2)
 
@@ -82,15 +82,15 @@ class Attention(nn.Module):
 
     def forward(self, x: torch.Tensor, past: State, start: int) -> tuple[torch.Tensor, State]:
         q, k, v = (
-            split(self.q(x), self.heads),
-            split(self.k(x), self.kv_heads),
-            split(self.v(x), self.kv_heads),
+            split_heads(self.q(x), self.heads),
+            split_heads(self.k(x), self.kv_heads),
+            split_heads(self.v(x), self.kv_heads),
         )
         if self.rotary:
             q, k = rotated(q, start), rotated(k, start)
         k, v = appended(past, k, v)
         seen = visible(x.shape[1], k.shape[2], self.window, x.device)
-        y = self.o(merge(attend(q, k, v, seen)))
+        y = self.o(merge_heads(attend(q, k, v, seen)))
         if self.window is not None:  # the next token's own key takes one place of the window
             rows = max(k.shape[2] - self.window + 1, 0)
             k, v = k[:, :, rows:], v[:, :, rows:]
@@ -119,8 +119,8 @@ class Retention(nn.Module):
         """(o [B, T, value width] of all tokens at once, the new state). With L_t = sum of log gamma up to t,
         o_t = exp(L_t) q_t S_0 + sum_{s<=t} exp(L_t - L_s) (q_t k_s) v_s.
         """
-        q, k = (rotated(split(m(x), self.heads), start) for m in (self.q, self.k))
-        k, v = k * k.shape[-1] ** -0.5, split(self.v(x), self.heads)
+        q, k = (rotated(split_heads(m(x), self.heads), start) for m in (self.q, self.k))
+        k, v = k * k.shape[-1] ** -0.5, split_heads(self.v(x), self.heads)
         fall = (F.logsigmoid(wide(self.decay(x))) / self.SHARPNESS).transpose(1, 2).cumsum(-1)  # L [B, H, T]
         seen = visible(x.shape[1], x.shape[1], None, x.device)
         weights = (fall[..., :, None] - fall[..., None, :]).masked_fill(~seen, float("-inf")).exp()
@@ -130,7 +130,7 @@ class Retention(nn.Module):
         if past is not None:
             o = o + fall.exp()[..., None] * (wide(q) @ past)
             matrix = matrix + fall[..., -1].exp()[..., None, None] * past
-        return merge(F.rms_norm(o, o.shape[-1:], eps=1e-6)).to(x.dtype), matrix
+        return merge_heads(F.rms_norm(o, o.shape[-1:], eps=1e-6)).to(x.dtype), matrix
 
     def gated(self, x: torch.Tensor, o: torch.Tensor) -> torch.Tensor:
         """The layer's output [B, T, d] from a readout."""

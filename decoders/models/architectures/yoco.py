@@ -16,9 +16,9 @@ from decoders.models.architectures.layers import (
     State,
     appended,
     attend,
-    merge,
+    merge_heads,
     rotated,
-    split,
+    split_heads,
     visible,
 )
 
@@ -37,7 +37,7 @@ class Shared(nn.Module):
     def forward(self, x: torch.Tensor, past: State, start: int) -> State:
         """All keys and values [B, H, S, D] up to the last of x [B, T, d]."""
         x = self.norm(x)
-        k, v = split(self.k(x), self.heads), split(self.v(x), self.heads)
+        k, v = split_heads(self.k(x), self.heads), split_heads(self.v(x), self.heads)
         return appended(past, rotated(k, start) if self.rotary else k, v)
 
 
@@ -50,9 +50,9 @@ class CrossAttention(nn.Module):
         self.q, self.o = (nn.Linear(width, width, bias=False) for _ in range(2))
 
     def forward(self, x: torch.Tensor, shared: State, start: int) -> tuple[torch.Tensor, None]:
-        q = split(self.q(x), self.heads)
+        q = split_heads(self.q(x), self.heads)
         seen = visible(x.shape[1], shared[0].shape[2], None, x.device)
-        return self.o(merge(attend(rotated(q, start) if self.rotary else q, *shared, seen))), None
+        return self.o(merge_heads(attend(rotated(q, start) if self.rotary else q, *shared, seen))), None
 
 
 class YocoConfig(ArchitectureConfig):

@@ -25,7 +25,7 @@ LAST = (
 )  # names of a block's last matrix
 
 
-def check(blocks: Blocks, total: int) -> None:
+def check_blocks(blocks: Blocks, total: int) -> None:
     """Raises Refusal with one sentence if a block's layer does not exist."""
     if (beyond := max(blocks.attention | blocks.mlp, default=-1)) >= total:
         raise Refusal(f"There is no layer {beyond + 1} to drop; the model has {total}.")
@@ -47,7 +47,7 @@ def modules_of(model: nn.Module) -> Modules:
 def left_out(model: nn.Module, blocks: Blocks) -> Iterator[nn.Module]:
     """While this is open, these blocks are skipped."""
     parts = modules_of(model)
-    check(blocks, len(parts.layers))
+    check_blocks(blocks, len(parts.layers))
 
     def attention(hidden_states: torch.Tensor, *args: object, **options: object) -> tuple:
         return torch.zeros_like(hidden_states), None
@@ -67,13 +67,13 @@ def left_out(model: nn.Module, blocks: Blocks) -> Iterator[nn.Module]:
 
 
 @torch.no_grad()
-def without(model: nn.Module, blocks: Blocks) -> nn.Module:
+def without_blocks(model: nn.Module, blocks: Blocks) -> nn.Module:
     """A copy without these blocks. A layer that loses both is removed. If it loses only one, that block's
     last matrix is set to zero: the block is still computed, but files and engine need no change.
     """
     result = copy.deepcopy(model)
     parts = modules_of(result)
-    check(blocks, len(parts.layers))
+    check_blocks(blocks, len(parts.layers))
     whole = blocks.attention & blocks.mlp
     for at in blocks.attention - whole:
         silence(parts.attention[at])

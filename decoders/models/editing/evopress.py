@@ -29,7 +29,7 @@ class Generation:
     scored: int
 
 
-def drawn(layers: int, drops: int, tied: bool, rng: random.Random) -> Blocks:
+def random_blocks(layers: int, drops: int, tied: bool, rng: random.Random) -> Blocks:
     """A random set of `drops` attentions and as many MLPs, of the same layers if `tied`."""
     attention = frozenset(rng.sample(range(layers), drops))
     return Blocks(attention, attention if tied else frozenset(rng.sample(range(layers), drops)))
@@ -97,14 +97,14 @@ def evolve(
     if not drops:
         none = Blocks(frozenset(), frozenset())
         return [Generation(none, fitness([none], 1)[0], None, 0)]
-    first = list(dict.fromkeys(drawn(layers, drops, tied, rng) for _ in range(initial)))
+    first = list(dict.fromkeys(random_blocks(layers, drops, tied, rng) for _ in range(initial)))
     parent = best(first, fitness(first, 0))[0]
     history = [Generation(parent, fitness([parent], 1)[0], None, len(first))]
     for _ in range(generations_for(layers, drops) if generations is None else generations):
         if inherits:
             born = children_of(parent, layers, tied, children, rng)
         else:
-            born = [drawn(layers, drops, tied, rng) for _ in range(children)]
+            born = [random_blocks(layers, drops, tied, rng) for _ in range(children)]
         finalists = [*best(born, fitness(born, 0))[:KEPT], parent]
         scores = fitness(finalists, 1)
         winner = best(finalists, scores)[0]

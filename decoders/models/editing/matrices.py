@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from decoders.models.own_text import drawn
+from decoders.models.own_text import texts_of_model
 from decoders.refusal import Refusal
 
 Norms = dict[str, torch.Tensor]  # name of a linear layer -> norms [in] of its inputs over a text
@@ -48,7 +48,7 @@ def pruned(weight: torch.Tensor, pattern: Pattern, norms: torch.Tensor | None = 
     return weight.masked_fill(zero, 0.0)
 
 
-def rounded(weight: torch.Tensor, bits: int) -> torch.Tensor:
+def rounded_weight(weight: torch.Tensor, bits: int) -> torch.Tensor:
     """The weight rounded to multiples of a step per row, with the row's largest being 2^(bits - 1) - 1
     steps.
     """
@@ -113,6 +113,6 @@ def own_rows(model: nn.Module, begin: int, rows: int = 16, length: int = 64) -> 
     state = torch.get_rng_state()
     torch.manual_seed(0)
     try:
-        return drawn(model, begin, rows, length)
+        return texts_of_model(model, begin, rows, length)
     finally:
         torch.set_rng_state(state)

@@ -25,7 +25,7 @@ RANDOM = ("shortened and shuffled", "random words")
 NOISES = ("opposite", "none", *RANDOM, "own text")
 
 
-def drawn(lane: Lane, among: list[str], count: int) -> list[str]:
+def words_in_random_order(lane: Lane, among: list[str], count: int) -> list[str]:
     """`count` of these words in a random order, none of them twice."""
     left, order = list(among), []
     for number in range(min(count, len(left))):
@@ -51,12 +51,12 @@ def noise(lane: Lane, instruction: str) -> str:
         case "own text":
             return lane.parameters["noisy_instruction"]
         case "random words":
-            return " ".join(drawn(lane, dictionary(lane), lane.parameters["noise_words"]))
+            return " ".join(words_in_random_order(lane, dictionary(lane), lane.parameters["noise_words"]))
     words = instruction.split()
-    return " ".join(drawn(lane, words, math.ceil(KEPT * len(words))))
+    return " ".join(words_in_random_order(lane, words, math.ceil(KEPT * len(words))))
 
 
-def noisy(lane: Lane) -> tuple[list[int], str]:
+def noised_prompt(lane: Lane) -> tuple[list[int], str]:
     """(the prompt's tokens with a noisy instruction in place of its own, that noisy instruction)."""
     prompt, target = lane.trace.prompt, lane.models["target"]
     start = head(prompt, getattr(target.bytes_of, "special", ()))
@@ -112,7 +112,7 @@ def instructive(lane: Lane) -> Iterator[None]:
     """
     contrast = reduced(lane.parameters["epsilon"])
     if contrast.weights[1]:
-        reads, noised = noisy(lane)
+        reads, noised = noised_prompt(lane)
         if not read_instead(lane, TITLE, reads):
             return
         lane.note(f"The noisy instruction: {noised}" if noised else "The second view has no instruction.")

@@ -88,7 +88,7 @@ def record_experts(lane: Lane, name: str, seen: list[Seen]) -> None:
         lane.record_score(lane.tip, name, share, level=f"layer {layer}", of=len(one.probs), **weights)
 
 
-def read(lane: Lane, role: str, model: torch.nn.Module, name: str) -> torch.Tensor:
+def routed_row(lane: Lane, role: str, model: torch.nn.Module, name: str) -> torch.Tensor:
     """The row [1, V] after the lane's tip; records the experts that read the tip under `name`."""
     with lane.undivided(), watched(routers(model)) as seen:
         # hidden=True, since a row cached by another lane does not say which experts made it
@@ -160,9 +160,9 @@ def scmoe(lane: Lane) -> Iterator[None]:
     if compared:
         lane.scorers[WEAK] = OtherRouting(lane, routing_of(lane.parameters))
     while lane.more:
-        strong, others = read(lane, "target", model.engine.model, "strong experts"), []
+        strong, others = routed_row(lane, "target", model.engine.model, "strong experts"), []
         if compared:
-            weak = read(lane, WEAK, lane.scorers[WEAK].twin, WEAK)
+            weak = routed_row(lane, WEAK, lane.scorers[WEAK].twin, WEAK)
             lane.record_score(lane.tip, "divergence", divergence(strong, weak))
             others = [(str(lane.scorers[WEAK].routing), weak)]
         if take(lane, contrast, strong, others) is None:

@@ -227,7 +227,7 @@ def send(
     """
     table = coupled(belief, q.tolist())
     token, u = lane.chooser.categorical(table.row(t), ("sample", lane.tree.depths[lane.tip] + 1))
-    node = record(lane, code, table, q, offered, token)
+    node = propose_with_columns(lane, code, table, q, offered, token)
     if u is not None:
         lane.record_score(node, "draw from the row", u, p=table.column(token)[t] / belief[t])
     after = table.column(token)
@@ -245,7 +245,7 @@ def believe(lane: Lane, node: int, code: Code, t: int, belief: list[float]) -> N
     lane.record_score(node, "belief", belief[t], level=code.sign(t), **named)
 
 
-def record(
+def propose_with_columns(
     lane: Lane, code: Code, table: Coupling, q: torch.Tensor, offered: torch.Tensor, token: int
 ) -> int:
     """Proposes the drawn token and the most likely others, each with its column of the coupling; returns the

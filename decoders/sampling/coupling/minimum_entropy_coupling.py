@@ -48,7 +48,7 @@ def joint_of(p: torch.Tensor, groups: Groups) -> torch.Tensor:
     return joint
 
 
-def merged(p: torch.Tensor, groups: Groups, largest: bool) -> Groups:
+def merge_groups(p: torch.Tensor, groups: Groups, largest: bool) -> Groups:
     """The groups with the two largest or the two smallest of them merged; ties to earlier ones."""
     ranked = sorted(enumerate(masses(p, groups)), key=lambda m: -m[1] if largest else m[1])
     a, b = sorted(at for at, _ in ranked[:2])
@@ -68,7 +68,7 @@ def greedy(p: torch.Tensor, bits: float) -> tuple[Groups, Groups]:
         return now, now
     best: Groups | None = None
     while True:
-        small, large = merged(p, now, largest=False), merged(p, now, largest=True)
+        small, large = merge_groups(p, now, largest=False), merge_groups(p, now, largest=True)
         for candidate in (small, large):
             within = size(p, candidate) <= bits + ROUNDING
             best = candidate if within and (best is None or size(p, candidate) > size(p, best)) else best

@@ -294,12 +294,12 @@ def close_step(lane: Lane, groups: list[Beams]) -> None:
     """Ranks the live hypotheses and commits what is certain; once the search is over, the best text."""
     rank_live(groups)
     if any(beams.live for beams in groups):
-        settle(lane, groups)
+        commit_common_prefix(lane, groups)
     else:
-        conclude(lane, groups)
+        commit_best_hypothesis(lane, groups)
 
 
-def settle(lane: Lane, groups: list[Beams]) -> None:
+def commit_common_prefix(lane: Lane, groups: list[Beams]) -> None:
     """Commits the common prefix of all hypotheses that can still win: the live ones and the best finished
     one.
     """
@@ -313,7 +313,7 @@ def settle(lane: Lane, groups: list[Beams]) -> None:
     _commit(lane, groups, shared)
 
 
-def conclude(lane: Lane, groups: list[Beams]) -> None:
+def commit_best_hypothesis(lane: Lane, groups: list[Beams]) -> None:
     """Ranks the finished hypotheses of all groups and commits the rest of the best."""
     results = best_finished(groups)
     if not results:

@@ -23,7 +23,7 @@ from decoders.search.beam.beam_state import (
     LENGTH_PENALTY,
     Beams,
     best_finished,
-    conclude,
+    commit_best_hypothesis,
     rank_live,
 )
 from decoders.strategy import Parameter, Part
@@ -249,7 +249,7 @@ def superposed(lane: Lane) -> Iterator[None]:
         yield
         extend(lane, beams, mixture, known)
     look_up_logprobs(lane, beams)
-    conclude(lane, [beams])
+    commit_best_hypothesis(lane, [beams])
 
 
 def extend(lane: Lane, beams: Beams, mixture: Mixture, known: Followers) -> None:

@@ -89,8 +89,10 @@ def value_beam(lane: Lane) -> Iterator[None]:
     """
     scorer, given = scorers.Scorer(lane), lane.parameters
     # a continuation loses likelihood, yet its value may rise to 1
-    beams = Beams(lane, given["num_beams"], added="value", bound=lambda logprob: ranked(given, logprob, 1.0))
-    begin = ranked(given, 0.0, scorer.score(lane.tip, whole=False))
+    beams = Beams(
+        lane, given["num_beams"], added="value", bound=lambda logprob: rank_value(given, logprob, 1.0)
+    )
+    begin = rank_value(given, 0.0, scorer.score(lane.tip, whole=False))
     beams.totals, beams.penalties = [begin], [-begin]
     while beams.live:
         leaves = beams.live
@@ -104,13 +106,13 @@ def value_beam(lane: Lane) -> Iterator[None]:
                 logprob = float(logprobs[row, token])
                 node = born[leaf, token] = lane.propose(leaf, token, logprob, slot=slot)
                 value = scorer.score(node, whole=last or token in lane.eos)
-                scores[row, token] = ranked(given, likely + logprob, value) - beams.totals[row]
+                scores[row, token] = rank_value(given, likely + logprob, value) - beams.totals[row]
         beams.advance(scores, own.double(), born)
         close_step(lane, [beams])
         yield
 
 
-def ranked(given: dict, logprob: float, value: float) -> float:
+def rank_value(given: dict, logprob: float, value: float) -> float:
     """The number by which a prefix is ranked: see COMBINE."""
     if given["combine"] == "product":
         return logprob + math.log(max(value, MIN_VALUE))

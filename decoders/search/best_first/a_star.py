@@ -108,7 +108,7 @@ def a_star(lane: Lane) -> Iterator[None]:
             heapq.heappush(heap, (child.key(made), child))
             made += 1
         yield
-    yield from conclude(lane, best, heap, scorer.calls)
+    yield from take_best_text(lane, best, heap, scorer.calls)
 
 
 def expand(lane: Lane, state: State) -> Iterator[None]:
@@ -121,7 +121,7 @@ def expand(lane: Lane, state: State) -> Iterator[None]:
     children = [State(state.node, (*state.turns, i), logprobs=list(state.logprobs)) for i in range(count)]
     writing = children
     while writing:
-        if not grow(lane, writing):
+        if not append_tokens(lane, writing):
             return []
         for child in writing:
             child.ended = lane.tree.tokens[child.node] in lane.eos or len(child.nodes) == room
@@ -133,7 +133,7 @@ def expand(lane: Lane, state: State) -> Iterator[None]:
     return distinct(lane, children)
 
 
-def grow(lane: Lane, writing: list[State]) -> bool:
+def append_tokens(lane: Lane, writing: list[State]) -> bool:
     """Appends a token to each, all in one forward; False if the processors leave none. The first sample of a
     step draws as plain sampling does, if every step before it took the first sample too.
     """
@@ -165,7 +165,7 @@ def distinct(lane: Lane, children: list[State]) -> list[State]:
     return list(first_with.values())
 
 
-def conclude(lane: Lane, best: State, heap: list, calls: int) -> Iterator[None]:
+def take_best_text(lane: Lane, best: State, heap: list, calls: int) -> Iterator[None]:
     """Takes `best` if its text is whole, else the whole text in the queue with the smallest f; else greedy
     decoding finishes the first of the queue. Gives verdicts to the rest of the queue.
     """

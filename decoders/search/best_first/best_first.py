@@ -167,13 +167,13 @@ def best_first(lane: Lane) -> Iterator[None]:
     if frontier.winner is None and not frontier.waiting():
         lane.ended_by = NOTHING_LEFT
         return
-    winner = conclude(lane, space, frontier)
+    winner = judged_winner(lane, space, frontier)
     space.commit(winner)
     yield
     yield from greedy(lane)  # a prefix that was not finished
 
 
-def conclude(lane: Lane, space: Space, frontier: BestFirst | DepthFirst) -> State:
+def judged_winner(lane: Lane, space: Space, frontier: BestFirst | DepthFirst) -> State:
     """The state whose text is taken; records what becomes of all others, and what the search has proven."""
     waiting, winner = frontier.waiting(), frontier.winner
     if not frontier.proven:

@@ -28,7 +28,7 @@ WAYS = {
 }
 
 
-def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def merge_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ranges of sentences (both ends included) in their order, those that overlap as one."""
     kept: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
@@ -258,10 +258,10 @@ def cfic(lane: Lane) -> Iterator[None]:
     for prefix in passages.live:
         ranges.append((prefix.sentence, passages.end_of(prefix.sentence)))
         yield
-    conclude(lane, passages, merged(ranges))
+    commit_passages(lane, passages, merge_ranges(ranges))
 
 
-def conclude(lane: Lane, passages: Passages, ranges: list[tuple[int, int]]) -> None:
+def commit_passages(lane: Lane, passages: Passages, ranges: list[tuple[int, int]]) -> None:
     """Outputs the passages as one text with its end, and judges all other nodes."""
     tokens: list[int] = []
     for place, (first, last) in enumerate(ranges):

@@ -123,7 +123,7 @@ def exact_extract(lane: Lane) -> Iterator[None]:
         places = range(first, min(first + starts, len(passage)))
         spans.read([passage[i : i + max_span] for i in places])
         for node in sorted(spans.sums.keys() - known):
-            record(lane, spans, node, penalty)
+            record_span(lane, spans, node, penalty)
         lane.note(
             f"Spans that begin at positions {first + 1} to {places[-1] + 1} of {len(passage)} are scored."
         )
@@ -135,10 +135,10 @@ def exact_extract(lane: Lane) -> Iterator[None]:
         lane.ended_by = IMPOSSIBLE
         return
     compare(lane, spans, best)
-    conclude(lane, spans, best, penalty)
+    commit_best_span(lane, spans, best, penalty)
 
 
-def record(lane: Lane, spans: Spans, node: int, penalty: float) -> None:
+def record_span(lane: Lane, spans: Spans, node: int, penalty: float) -> None:
     """Records a span and its score; impossible ones have none."""
     parent, token, length = lane.tree.parents[node], lane.tree.tokens[node], spans.lengths[node]
     lane.propose(parent, token, finite(spans.logprobs[node]), slot=length, fill="fixed", node=node)
@@ -168,7 +168,7 @@ def compare(lane: Lane, spans: Spans, best: int) -> None:
         lane.note(f"Greedy decoding ends with another span: cost {costs[0]:.3f} instead of {costs[1]:.3f}.")
 
 
-def conclude(lane: Lane, spans: Spans, best: int, penalty: float) -> None:
+def commit_best_span(lane: Lane, spans: Spans, best: int, penalty: float) -> None:
     """Gives verdicts to all spans and commits the best one with its end."""
     path = lane.tree.path(best, above=lane.tip)
     for rank, node in enumerate(sorted(spans.sums, key=lambda n: (-spans.score(n, penalty), n)), 1):

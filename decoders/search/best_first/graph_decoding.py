@@ -214,7 +214,7 @@ def graph_decoding(lane: Lane) -> Iterator[None]:
             lane.record_score(event.node, "path", event.cost, rank=len(ended))
         if ended:
             yield
-    conclude(lane, paths, ended)
+    commit_cheapest_path(lane, paths, ended)
 
 
 def begin(lane: Lane, paths: LanePaths, wanted: list[tuple[int, ...]]) -> Prefix | None:
@@ -249,7 +249,7 @@ def record_search(paths: LanePaths, searched: Searched) -> None:
     paths.first = False
 
 
-def conclude(lane: Lane, paths: LanePaths, ended: list[Prefix]) -> None:
+def commit_cheapest_path(lane: Lane, paths: LanePaths, ended: list[Prefix]) -> None:
     """Gives verdicts to what has none yet, and commits the cheapest path."""
     opened, ends = {parent for parent, _ in paths.children}, {path.node for path in ended}
     for node in paths.children.values():

@@ -329,12 +329,12 @@ def lattice(lane: Lane) -> Iterator[None]:
     while node is not None and search.spent < search.budget:
         yield from search.run_on(node)
         node = search.next() if search.spent < search.budget else None
-        lane.note(counted(search))
+        lane.note(path_counts(search))
         yield
-    yield from conclude(lane, search)
+    yield from take_likeliest_text(lane, search)
 
 
-def counted(search: Search) -> str:
+def path_counts(search: Search) -> str:
     """How much the graph holds: paths to finished texts and how many different texts they are."""
     graph, known, ends = search.graph, {search.graph.root: 1}, {search.graph.now(n) for n in search.finished}
     count = sum(graph.count(node, known) for node in ends)
@@ -357,7 +357,7 @@ def too_long(search: Search) -> tuple[int, int]:
     return sum(n for length, n in lengths.items() if length > search.max_length), lengths.total()
 
 
-def conclude(lane: Lane, search: Search) -> Iterator[None]:
+def take_likeliest_text(lane: Lane, search: Search) -> Iterator[None]:
     """Takes the most likely finished text, or finishes the best prefix greedily; gives verdicts to the rest
     of the queue.
     """

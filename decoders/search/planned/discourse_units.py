@@ -75,7 +75,7 @@ def gained(sources: list[str], wanted: str, limit: int = MAX_UNITS) -> list[int]
     best = 0.0
     while len(chosen) < min(limit, len(sources)):
         rest = (i for i in range(len(sources)) if i not in chosen)
-        scores = {i: rouge(joined(sources, [*chosen, i]), wanted) for i in rest}
+        scores = {i: rouge(text_of_plan(sources, [*chosen, i]), wanted) for i in rest}
         top = max(scores, key=scores.get)
         if scores[top] <= best:
             break
@@ -84,7 +84,7 @@ def gained(sources: list[str], wanted: str, limit: int = MAX_UNITS) -> list[int]
     return sorted(chosen)
 
 
-def joined(sources: list[str], plan: list[int]) -> str:
+def text_of_plan(sources: list[str], plan: list[int]) -> str:
     """The units of a plan as one text."""
     return " ".join(sources[i] for i in sorted(plan))
 
@@ -96,7 +96,7 @@ def oracle(sources: list[str], targets: list[str]) -> list[int]:
     wanted = " ".join(targets)
     nearest = {max(range(len(sources)), key=lambda i: rouge(sources[i], one)) for one in targets}
     plans = [sorted(nearest), gained(sources, wanted)]
-    return max(plans, key=lambda plan: rouge(joined(sources, plan), wanted))
+    return max(plans, key=lambda plan: rouge(text_of_plan(sources, plan), wanted))
 
 
 def labels(sources: list[str], targets: list[str]) -> list[float]:

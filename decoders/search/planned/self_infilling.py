@@ -91,7 +91,7 @@ class Writer:
 
     def row(self, node: int, level: str, forbidden: list[int]) -> torch.Tensor:
         """Logits [1, V] after a node as written, without the forbidden sentinels."""
-        logits = without(self.lane.score([node], role=PREFIX), forbidden)
+        logits = without_tokens(self.lane.score([node], role=PREFIX), forbidden)
         self.lane.distribution([node], logits, "processed", level)
         return logits
 
@@ -223,7 +223,7 @@ class Writer:
             tip = nodes[-1] if nodes else lane.tip
             logits = lane.score([tip])  # [1, V]
             raw = lane.distribution([tip], logits)[0]
-            node = self.choose(tip, ONWARD, without(logits, forbidden))
+            node = self.choose(tip, ONWARD, without_tokens(logits, forbidden))
             self.logprobs[node] = float(raw[lane.tree.tokens[node]])
             nodes.append(node)
             yield
@@ -280,7 +280,7 @@ class Writer:
         lane.commit(nodes, [self.logprobs[node] for node in nodes])
 
 
-def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
+def without_tokens(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
     """The same logits [1, V], in which some tokens cannot be chosen."""
     left = logits.clone()
     left[:, forbidden] = -math.inf

@@ -12,7 +12,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import strategy
-from decoders.search.planned.topic_tokens import TopicTokens, named, sentences, topic_tokens
+from decoders.search.planned.topic_tokens import TopicTokens, sentences, topic_tokens, typed_topic_tokens
 from decoders.strategy import Parameter, Part
 
 NAMED_TOPICS = 3  # topics that are named at the start of a sentence
@@ -54,8 +54,8 @@ class Planner:
 
     def __init__(self, lane: Lane, tokens: TopicTokens):
         self.lane, self.tokens, self.width = lane, tokens, lane.parameters["num_beams"]
-        self.plan = [tokens.ids[name] for name in named(lane.parameters["plan"])]
-        forbidden = {tokens.ids[name] for name in named(lane.parameters["forbid"])}
+        self.plan = [tokens.ids[name] for name in typed_topic_tokens(lane.parameters["plan"])]
+        forbidden = {tokens.ids[name] for name in typed_topic_tokens(lane.parameters["forbid"])}
         ends = [tokens.end] if lane.eos else []  # without an end of text no topic can end it
         self.offered = [token for token in (*tokens.topics, *ends) if token not in forbidden]
         self.seams = [*tokens.topics, tokens.end, *lane.eos]  # the tokens that end a sentence
@@ -204,7 +204,7 @@ def suits(parameters: dict, target) -> str | None:
             f"The model {target.name!r} has no topic tokens; choose one that was trained with them, such as "
             "llama-tiny-summaries."
         )
-    for name in (*named(parameters["plan"]), *named(parameters["forbid"])):
+    for name in (*typed_topic_tokens(parameters["plan"]), *typed_topic_tokens(parameters["forbid"])):
         if name not in tokens.ids:
             known = " ".join(known.strip("<>") for known in sorted(tokens.ids, key=tokens.ids.get))
             return f"The model {target.name!r} has no topic {name.strip('<>')!r}; it has: {known}."

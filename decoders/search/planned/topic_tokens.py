@@ -66,6 +66,6 @@ def topic_tokens(target) -> TopicTokens | None:
     return TopicTokens(ids) if len(ids) > 1 and END_TOPIC in ids else None
 
 
-def named(typed: str) -> list[str]:
+def typed_topic_tokens(typed: str) -> list[str]:
     """The tokens that a person names: `t3 t1, end` are `<t3>`, `<t1>` and `<end>`."""
     return [f"<{name.strip('<>')}>" for name in re.split(r"[\s,]+", typed) if name]

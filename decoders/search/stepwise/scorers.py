@@ -167,7 +167,7 @@ NOISE = Parameter(
 )
 
 
-def noisy(value: float, deviation: float, u: float) -> float:
+def noisy_score(value: float, deviation: float, u: float) -> float:
     """The quantile `u`, from 0 to 1, of a normal distribution around `value` that is truncated at 0 and 1."""
     normal = NormalDist(value, deviation)
     low, high = normal.cdf(0.0), normal.cdf(1.0)
@@ -222,7 +222,7 @@ class Scorer:
                 self.known[key] = applied(RULES[self.name][0], text, self.parameters, self.lane)
             if deviation := self.parameters.get(NOISE.name):
                 u = float(self.lane.chooser.uniforms(1, ("value", *key))[0])
-                self.known[key] = noisy(self.known[key], deviation, u)
+                self.known[key] = noisy_score(self.known[key], deviation, u)
         return self.known[key]
 
     def _ask_head(self, node: int, text: Text) -> float:

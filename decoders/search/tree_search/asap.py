@@ -195,7 +195,7 @@ class Asap:
     views=("sample_trie", "beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
-        *constraints.parts(parameters),
+        *constraints.constraint_parts(parameters),
         Part("control", parameters["dead_end"], DEAD_ENDS[parameters["dead_end"]]),
     ],
 )

@@ -50,14 +50,14 @@ ASKED = (
 )
 
 
-def named(parameters: dict) -> list[str]:
+def constraint_names(parameters: dict) -> list[str]:
     """The constraints that were typed."""
     return list(dict.fromkeys(n.strip() for n in parameters["constraints"].split(",") if n.strip()))
 
 
 def unusable(parameters: dict) -> str | None:
     """The message to show if there is no such constraint, or it lacks what it needs."""
-    for name in named(parameters):
+    for name in constraint_names(parameters):
         if name not in CONSTRAINTS:
             return f"There is no constraint {name!r}; choose any of: {', '.join(CONSTRAINTS)}."
         if name == "keyword" and not scorers.keywords(parameters):
@@ -65,16 +65,16 @@ def unusable(parameters: dict) -> str | None:
     return None
 
 
-def parts(parameters: dict) -> list[Part]:
+def constraint_parts(parameters: dict) -> list[Part]:
     """The constraints as parts of a strategy."""
-    return [Part("constraint", name, CONSTRAINTS[name].says) for name in named(parameters)]
+    return [Part("constraint", name, CONSTRAINTS[name].says) for name in constraint_names(parameters)]
 
 
 class Gate:
     """The constraints of one lane. `calls` counts the checks; `reason`: which constraint rejected a text."""
 
     def __init__(self, lane: Lane):
-        self.lane, self.names = lane, named(lane.parameters)
+        self.lane, self.names = lane, constraint_names(lane.parameters)
         self.prompt = scorers.decoded(lane, lane.tree.path(lane.tip))
         self.deepest = lane.tree.depths[lane.tip] + lane.left
         self.known: dict[tuple[int, int], float] = {}

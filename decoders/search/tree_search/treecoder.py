@@ -315,7 +315,7 @@ def badge(parameters: dict) -> str:
     badge=badge,
     parts=lambda parameters: [
         Part("decoder", parameters["decoder"], DECODERS[parameters["decoder"]][1]),
-        *constraints.parts(parameters),
+        *constraints.constraint_parts(parameters),
     ],
 )
 def treecoder(lane: Lane) -> Iterator[None]:

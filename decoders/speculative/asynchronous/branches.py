@@ -39,7 +39,7 @@ def fork(lane: Lane, draft: Draft, end: int, begun: list[int], count: int) -> li
     return branches
 
 
-def grow(lane: Lane, draft: Draft, sequences: list[list[int]], length: int) -> None:
+def extend_sequences(lane: Lane, draft: Draft, sequences: list[list[int]], length: int) -> None:
     """Extends all sequences at once, one draft forward per level, until each has `length` nodes or ends."""
     while short := [s for s in sequences if len(s) < length and open_ends(lane, s[-1:])]:
         ends = [s[-1] for s in short]

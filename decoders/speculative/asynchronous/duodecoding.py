@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.asynchronous.branches import best_probabilities, ended, endless_forks, fork, grow
+from decoders.speculative.asynchronous.branches import (
+    best_probabilities,
+    ended,
+    endless_forks,
+    extend_sequences,
+    fork,
+)
 from decoders.speculative.asynchronous.overlapped_rounds import overlapped
 from decoders.speculative.asynchronous.pearl import CONCURRENT, schedule
 from decoders.speculative.forward_times import tokens_per_target_forward
@@ -58,7 +64,7 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
             f"The best two tokens have probability {number(probs[0] * second)} together; {likelier} other "
             f"first tokens have more: {count} sequence{'s' * (count > 1)} of {budget // count}."
         )
-    grow(lane, draft, branches, min(budget // len(branches), room))
+    extend_sequences(lane, draft, branches, min(budget // len(branches), room))
     return branches
 
 

@@ -70,7 +70,7 @@ def overlapped(
             yield
 
 
-def written(lane: Lane, draft: Draft, end: int, count: int) -> list[int]:
+def drafted_chain(lane: Lane, draft: Draft, end: int, count: int) -> list[int]:
     """Up to `count` nodes, one below the other, that the draft model writes below `end`."""
     nodes, level = [], [end] if end == lane.tip else open_ends(lane, [end])
     while level and len(nodes) < count:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.asynchronous.overlapped_rounds import overlapped, written
+from decoders.speculative.asynchronous.overlapped_rounds import drafted_chain, overlapped
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.forward_times import tokens_per_target_forward
@@ -24,7 +24,7 @@ CONCURRENT = Parameter(
 )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def pearl_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain that is continued without end; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     drafter = Drafter(
@@ -53,7 +53,7 @@ def measured_window(lane: Lane) -> int:
 
 
 @draft_and_verify(
-    parts,
+    pearl_pair,
     name="pearl",
     title="PEARL",
     needs=("target", "draft"),
@@ -86,7 +86,7 @@ def measured_window(lane: Lane) -> int:
     ),
     papers=("parallel-speculative-decoding-with-adaptive-draft-length",),
     views=("timeline", "draft_rounds", "entropy", "dependencies", "text"),
-    parts=lambda parameters: [*described(*parts(parameters)), schedule(parameters)],
+    parts=lambda parameters: [*described(*pearl_pair(parameters)), schedule(parameters)],
 )
 def pearl(lane: Lane) -> Iterator[None]:
     """The draft writes ahead while the target verifies its previous tokens: neither waits for the other.
@@ -104,11 +104,11 @@ def pearl(lane: Lane) -> Iterator[None]:
     and uses the ratio, which may differ from run to run, and with it sampled text. Without pre_verify or
     post_verify it is the paper's ablation; without both, drafting and testing alternate.
     """
-    _, verifier, _ = parts(lane.parameters)
+    _, verifier, _ = pearl_pair(lane.parameters)
     count = lane.parameters["num_assistant_tokens"] or measured_window(lane)
 
     def write(draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:
-        return [written(lane, draft, end, min(count, room))]
+        return [drafted_chain(lane, draft, end, min(count, room))]
 
     modes = {name: lane.parameters[name] for name in ("pre_verify", "post_verify")}
     yield from overlapped(lane, verifier, write, **modes)

@@ -13,7 +13,13 @@ from decoders.heads.scorers.outlook import ALL, NONE, SOME
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.asynchronous.branches import best_probabilities, ended, endless_forks, fork, grow
+from decoders.speculative.asynchronous.branches import (
+    best_probabilities,
+    ended,
+    endless_forks,
+    extend_sequences,
+    fork,
+)
 from decoders.speculative.asynchronous.overlapped_rounds import overlapped
 from decoders.speculative.asynchronous.pearl import CONCURRENT, schedule
 from decoders.speculative.interfaces import Draft, badge, described
@@ -78,7 +84,7 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
         f"{where}; the draft's best token there has probability {number(confidence)}: {len(forks)} "
         f"branch{plural}."
     )
-    grow(lane, draft, forks, min(lane.parameters["num_assistant_tokens"], room))
+    extend_sequences(lane, draft, forks, min(lane.parameters["num_assistant_tokens"], room))
     return forks
 
 

@@ -31,14 +31,14 @@ def length_of(parameters: dict) -> Length:
     return batch_heuristic(parameters["num_assistant_tokens"], INCREMENT, DIVISOR, LIMIT)
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def bass_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Chains of one length; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     return simplest(chains(temperature, length_of(parameters).says), temperature)
 
 
 @draft_and_verify(
-    parts,
+    bass_pair,
     name="bass",
     title="BASS",
     needs=("target", "draft"),
@@ -64,7 +64,7 @@ def bass(lane: Lane) -> Iterator[None]:
     The lane's prompt is the first text, and counts and other pictures are for that text; a forward serves
     all texts and counts once. Each text is the same as if it were decoded alone.
     """
-    _, verifier, _ = parts(lane.parameters)
+    _, verifier, _ = bass_pair(lane.parameters)
     length = length_of(lane.parameters)
 
     def propose(texts: list[Text]) -> list[Draft]:

@@ -50,7 +50,7 @@ def scores_of(text: Text, draft: Draft, by: str) -> list[float]:
     return scores
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def tetris_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Chains cut to a common budget; greedy match at temperature 0, else token rejection."""
     says = (
         "Of the guesses of all texts, those on the paths that the draft considers most likely are submitted."
@@ -60,7 +60,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    tetris_pair,
     name="tetris",
     title="TETRIS",
     needs=("target", "draft"),
@@ -97,7 +97,7 @@ def tetris(lane: Lane) -> Iterator[None]:
     text is no longer exact; ranked by the most likely token at its position (our variant), it stays exact. At
     temperature 0 both are exact. The lane's prompt is the first text.
     """
-    _, verifier, _ = parts(lane.parameters)
+    _, verifier, _ = tetris_pair(lane.parameters)
     base, extra = lane.parameters["num_assistant_tokens"], lane.parameters["extra_tokens"]
 
     def propose(texts: list[Text]) -> list[Draft]:

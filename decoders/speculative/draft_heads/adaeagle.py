@@ -19,7 +19,7 @@ from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
 from decoders.speculative.draft_heads.eagle import SAYS
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import Length, chain
-from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import head_of_kind, needs_head, reads_states
 from decoders.speculative.interfaces import Draft, Drafter, Seen, Verification, Verifier
 from decoders.strategy import Parameter
 
@@ -70,14 +70,14 @@ def predictor_of(parameters: dict, target: Any) -> AdaEagle | None:
     return getattr(target, "adaeagle", None) if parameters["predictor"] == TRAINED else None
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def adaeagle_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain of the expected length; greedy match at temperature 0, else token rejection."""
     prediction = Prediction(parameters)
     length = Length(
         prediction.max_tokens, "As many as a small network expects to be accepted.", prediction.enough
     )
     shape = chain(length, parameters["temperature"])
-    inner = with_drift(named("eagle"), shape, "a feature drafter", SAYS)
+    inner = with_drift(head_of_kind("eagle"), shape, "a feature drafter", SAYS)
 
     def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         prediction.see(draft, verification, seen)
@@ -87,7 +87,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    adaeagle_pair,
     name="adaeagle",
     title="AdaEAGLE",
     parameters=(
@@ -134,5 +134,5 @@ def adaeagle(lane: Lane) -> Iterator[None]:
         and predictor_of(lane.parameters, lane.models["target"]) is None
     ):
         lane.note(MISSING.format(lane.models["target"].name))
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = adaeagle_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

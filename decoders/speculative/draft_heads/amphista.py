@@ -18,19 +18,19 @@ from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 SAYS = "Heads that attend to each other guess one depth each, all in one pass."
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def amphista_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the heads' guesses, and the chosen verifier."""
     return verified(drafted_by("amphista", parameters, "Amphista's heads", SAYS), parameters)
 
 
 @draft_and_verify(
-    parts,
+    amphista_pair,
     name="amphista",
     title="Amphista",
     parameters=(*tree_parameters(MEASURED, nodes=8, depth=4, width=2), *TYPICAL_PARAMETERS, *GREEDY),
     papers=("amphista",),
     views=HEAD_VIEWS,
-    together=typical_fits(parts),
+    together=typical_fits(amphista_pair),
     reads=reads_states,
     suits=needs_head("amphista", "Amphista heads"),
 )
@@ -49,5 +49,5 @@ def amphista(lane: Lane) -> Iterator[None]:
     The inner structure of the layers is our reading of the paper, whose code is not published. The layers of
     llama-tiny are narrow, and all heads share the target's vocabulary matrix.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = amphista_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

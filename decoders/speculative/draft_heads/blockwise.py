@@ -14,7 +14,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.medusa import EXACT
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head, reads_states
 from decoders.speculative.interfaces import RELAXED_VIEWS, Draft, Drafter, Shape, Verifier
 from decoders.speculative.verifiers.block_tests import Value, block_tests, in_best, within
 from decoders.strategy import Parameter
@@ -37,10 +37,10 @@ def block_of(tokens: int) -> Shape:
     return replace(chain, grow=grow)
 
 
-def parts(parameters: dict, value: Value = lambda token: None) -> tuple[Drafter, Verifier, float]:
+def blockwise_pair(parameters: dict, value: Value = lambda token: None) -> tuple[Drafter, Verifier, float]:
     """The heads' best guesses as a chain, and the chosen test. value: the number that a token stands for."""
     temperature, minimum = parameters["temperature"], parameters["minimum_block"]
-    drafter = from_head(named("blockwise"), block_of(parameters["block"]), "blockwise heads", SAYS)
+    drafter = from_head(head_of_kind("blockwise"), block_of(parameters["block"]), "blockwise heads", SAYS)
     acceptance, best, epsilon = (parameters[name] for name in ("acceptance", "best", "epsilon"))
     if acceptance == EXACT and minimum <= 1:
         return simplest(drafter, temperature)
@@ -68,7 +68,7 @@ def value_in(lane: Lane) -> Value:
 
 
 @draft_and_verify(
-    parts,
+    blockwise_pair,
     name="blockwise",
     title="Blockwise parallel decoding",
     parameters=(
@@ -112,5 +112,5 @@ def blockwise(lane: Lane) -> Iterator[None]:
     the frozen model, one randomly chosen head per batch as in the paper, with the model's distributions as
     labels; their layer is narrower than the paper's.
     """
-    drafter, verifier, _ = parts(lane.parameters, value_in(lane))
+    drafter, verifier, _ = blockwise_pair(lane.parameters, value_in(lane))
     yield from rounds(lane, drafter, verifier)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from decoders.datastore import Prefix, encoded, joined, names
+from decoders.datastore import Prefix, concatenated_texts, encoded, names
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
@@ -22,7 +22,7 @@ from decoders.speculative.drafters.draft_model import scores as small_scores
 from decoders.speculative.drafters.fixed_trees import largest
 from decoders.speculative.drafters.sausage import NGrams, best_paths, common, oracle, repeats
 from decoders.speculative.drafters.sees import record_sees
-from decoders.speculative.drafters.trained_head import TrainedHead, named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import TrainedHead, head_of_kind, needs_head, reads_states
 from decoders.speculative.interfaces import (
     FIXED,
     HEAD_VIEWS,
@@ -121,7 +121,7 @@ Write = Callable[[Lane, Draft, torch.Tensor, list], list[Prefix]]
 def from_lattice(parameters: dict, write: Write, by: str) -> Drafter:
     """A drafter whose `write(lane, draft, scores, columns)` chooses paths of each lattice and drafts them."""
     kind = parameters["heads"]
-    lattice = Lattice(TrainedHead(named(kind)))
+    lattice = Lattice(TrainedHead(head_of_kind(kind)))
 
     def propose(lane: Lane) -> Draft:
         draft = Draft(lane.tip)
@@ -151,7 +151,7 @@ def from_lattice(parameters: dict, write: Write, by: str) -> Drafter:
 def ngrams_of(lane: Lane, store: str, order: int) -> NGrams:
     """Counts of a store, or of the lane's own text."""
     target = lane.models["target"]
-    tokens = joined([lane.tree.text(lane.tip)]) if store == TEXT else encoded(store, target)
+    tokens = concatenated_texts([lane.tree.text(lane.tip)]) if store == TEXT else encoded(store, target)
     return NGrams.of(tokens, order)
 
 

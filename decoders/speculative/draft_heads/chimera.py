@@ -17,19 +17,19 @@ from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 SAYS = "Trigrams of the newest tokens and one layer over the target's states guess, one pass per level."
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def chimera_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the heads' guesses, and the chosen verifier."""
     return verified(drafted_by("chimera", parameters, "Chimera's heads", SAYS), parameters)
 
 
 @draft_and_verify(
-    parts,
+    chimera_pair,
     name="chimera",
     title="Chimera",
     parameters=(*tree_parameters(MEASURED, nodes=8, depth=4, width=3), *TYPICAL_PARAMETERS, *GREEDY),
     papers=("chimera",),
     views=HEAD_VIEWS,
-    together=typical_fits(parts),
+    together=typical_fits(chimera_pair),
     reads=reads_states,
     suits=needs_head("chimera", "Chimera heads"),
 )
@@ -51,5 +51,5 @@ def chimera(lane: Lane) -> Iterator[None]:
     head is the target's matrix after a scale for each number and a change of low rank, and the residual block
     has a low rank, too. They were trained along the target's own tokens, not along the drafter's.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = chimera_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

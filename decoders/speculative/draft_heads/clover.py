@@ -14,7 +14,7 @@ from decoders.speculative.draft_heads.trees import CUTS, drafted_by, tree_parame
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import (
     TrainedHead,
-    named,
+    head_of_kind,
     needs_head,
     reads_states,
 )
@@ -23,15 +23,15 @@ from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 SAYS = "A state of the text takes in each drafted token through a cell, and each depth has its own head."
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def clover_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the heads' guesses, and its simplest exact verifier."""
-    head = TrainedHead(named("clover"))
+    head = TrainedHead(head_of_kind("clover"))
     inner = drafted_by("clover", parameters, "Clover's heads", SAYS, head)
     return simplest(with_gates(inner, head, lambda module: module.cell), parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    clover_pair,
     name="clover",
     title="Clover",
     parameters=(*tree_parameters(CUTS, nodes=4, depth=3, width=3), *GREEDY),
@@ -56,5 +56,5 @@ def clover(lane: Lane) -> Iterator[None]:
     cosine is that of Clover-2's code. How the levels share the nodes is our reading: each leaves one node for
     every deeper level. The layer of llama-tiny is narrow and the blocks have a low rank.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = clover_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

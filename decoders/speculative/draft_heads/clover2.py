@@ -17,7 +17,7 @@ from decoders.speculative.draft_heads.trees import PUBLISHED, drafted_by, tree_p
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import (
     TrainedHead,
-    named,
+    head_of_kind,
     needs_head,
     reads_states,
 )
@@ -26,9 +26,9 @@ from decoders.speculative.interfaces import Draft, Drafter, Seen, Verification, 
 SAYS = "Two layers read the text and the root; a cell takes in each drafted token below it."
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def clover2_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the module's guesses, and its simplest exact verifier."""
-    head = TrainedHead(named("clover2"))
+    head = TrainedHead(head_of_kind("clover2"))
     inner = drafted_by("clover2", parameters, "a Clover-2 drafter", SAYS, head)
     gated = with_gates(inner, head, lambda module: module.cell_b)
 
@@ -40,7 +40,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    clover2_pair,
     name="clover2",
     title="Clover-2",
     parameters=(*tree_parameters(PUBLISHED, nodes=25, depth=5, width=4), *GREEDY),
@@ -64,5 +64,5 @@ def clover2(lane: Lane) -> Iterator[None]:
     The layers of llama-tiny are narrow, where the paper's begin as copies of the target's last one, and its
     states before the norm are so large that they are scaled by a constant.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = clover2_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -16,7 +16,7 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.trees import DYNAMIC, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import Find, from_head, named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import Find, from_head, head_of_kind, needs_head, reads_states
 from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
@@ -28,7 +28,7 @@ def finder(is_open: bool) -> Find:
     """Finds a target's drafter, with its gate as it was learned or closed."""
 
     def find(target: Any) -> Dream | None:
-        module = named(KIND)(target)
+        module = head_of_kind(KIND)(target)
         if module is None or is_open:
             return module
         closed = copy(module)  # it shares all weights
@@ -38,7 +38,7 @@ def finder(is_open: bool) -> Find:
     return find
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def dream_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the drafter's guesses, and its simplest exact verifier."""
     find = finder(parameters["gate"])
     says = "Two layers with a gated cross-attention to the target's last states between them guess."
@@ -48,7 +48,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    dream_pair,
     name="dream",
     title="DREAM (text)",
     parameters=(
@@ -83,7 +83,7 @@ def dream(lane: Lane) -> Iterator[None]:
     to six (our reading). The paper's tree has width 8, depth 5 and 63 nodes. With gate off one sees how well
     the drafter works without the target's states.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = dream_pair(lane.parameters)
     module = finder(True)(lane.models["target"])
     if module is not None and lane.parameters["gate"]:
         lane.note(GATE.format(float(module.gate.tanh().abs())))

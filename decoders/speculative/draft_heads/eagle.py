@@ -13,21 +13,21 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
 from decoders.speculative.draft_heads.trees import PUBLISHED, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import head_of_kind, needs_head, reads_states
 from decoders.speculative.interfaces import Drafter, Verifier
 
 SAYS = "A layer predicts the target's next state, and the target's head turns it into token probabilities."
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def eagle_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the layer's guesses, and its simplest exact verifier."""
-    find = named("eagle")
+    find = head_of_kind("eagle")
     drafter = with_drift(find, tree_of(parameters, find), "a feature drafter", SAYS)
     return simplest(drafter, parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    eagle_pair,
     name="eagle",
     title="EAGLE",
     parameters=(*tree_parameters(PUBLISHED, nodes=25, depth=5, width=4), *GREEDY),
@@ -52,5 +52,5 @@ def eagle(lane: Lane) -> Iterator[None]:
     twice as long as one over a single token. *Drift* shows how far the layer's states are from the target's:
     the deeper, the farther.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = eagle_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -10,14 +10,14 @@ from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_heads.drift import DRIFT_VIEWS
-from decoders.speculative.draft_heads.eagle import parts
+from decoders.speculative.draft_heads.eagle import eagle_pair
 from decoders.speculative.draft_heads.trees import DYNAMIC, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import needs_head, reads_states
 
 
 @draft_and_verify(
-    parts,
+    eagle_pair,
     name="eagle2",
     title="EAGLE-2",
     parameters=(*tree_parameters(DYNAMIC, nodes=24, depth=6, width=4), *GREEDY),
@@ -38,5 +38,5 @@ def eagle2(lane: Lane) -> Iterator[None]:
     The paper's trees have 60 nodes for a 7B model, ten children and six to eight levels; here they are
     smaller, for a target whose forward costs little more than the layer's.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = eagle_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

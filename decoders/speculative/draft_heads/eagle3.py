@@ -12,21 +12,21 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
 from decoders.speculative.draft_heads.trees import DYNAMIC, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import head_of_kind, needs_head, reads_states
 from decoders.speculative.interfaces import Drafter, Verifier
 
 SAYS = "A layer that reads three of the target's layers guesses tokens from a vocabulary of its own."
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def eagle3_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the layer's guesses, and its simplest exact verifier."""
-    find = named("eagle3")
+    find = head_of_kind("eagle3")
     drafter = with_drift(find, tree_of(parameters, find), "an EAGLE-3 drafter", SAYS)
     return simplest(drafter, parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    eagle3_pair,
     name="eagle3",
     title="EAGLE-3",
     parameters=(*tree_parameters(DYNAMIC, nodes=24, depth=6, width=4), *GREEDY),
@@ -50,5 +50,5 @@ def eagle3(lane: Lane) -> Iterator[None]:
     only the cross-entropy counts. The paper's layer has 32k of 128k tokens and is unrolled seven steps; that
     of llama-tiny has 2,048 of 4,096, three steps, and a feed-forward layer a quarter as wide as the target's.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = eagle3_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -12,7 +12,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
 from decoders.speculative.draft_heads.trees import MEASURED, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import head_of_kind, needs_head, reads_states
 from decoders.speculative.interfaces import Drafter, Verifier
 
 SAYS = (
@@ -20,15 +20,15 @@ SAYS = (
 )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def falcon_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the blocks' guesses, and its simplest exact verifier."""
-    find = named("falcon")
+    find = head_of_kind("falcon")
     drafter = with_drift(find, tree_of(parameters, find), "a block drafter", SAYS)
     return simplest(drafter, parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    falcon_pair,
     name="falcon",
     title="Falcon",
     parameters=(*tree_parameters(MEASURED, nodes=4, depth=6, width=3), *GREEDY),
@@ -54,5 +54,5 @@ def falcon(lane: Lane) -> Iterator[None]:
     the right answers (coupled sequential glancing). The paper has two LSTM layers and a hand-made tree of
     eight levels; here there is one narrow LSTM layer, and the ranks that worked best in measurements.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = falcon_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

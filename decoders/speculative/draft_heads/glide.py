@@ -15,23 +15,23 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.confidence_siblings import confidence_siblings
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head, reads_states
 from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 KIND = Glide.kind
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def glide_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model, with siblings or without; its simplest exact verifier."""
     count, temperature = parameters["num_assistant_tokens"], parameters["temperature"]
     shape = confidence_siblings(count) if parameters["cape"] else widths([1] * count, temperature)
     says = "A layer with cross-attention to the target's keys and values of verified tokens guesses."
-    return simplest(from_head(named(KIND), shape, "GliDe's draft model", says), temperature)
+    return simplest(from_head(head_of_kind(KIND), shape, "GliDe's draft model", says), temperature)
 
 
 @draft_and_verify(
-    parts,
+    glide_pair,
     name="glide",
     title="GliDe with CaPE",
     parameters=(
@@ -63,5 +63,5 @@ def glide(lane: Lane) -> Iterator[None]:
     values are computed once more from the stream that enters the target's last layer, by its own weights: the
     numbers are the same.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = glide_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

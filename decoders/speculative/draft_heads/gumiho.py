@@ -15,7 +15,7 @@ from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.dynamic_trees import best_children, keep
 from decoders.speculative.drafters.fixed_trees import Guess, open_ends
-from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import head_of_kind, needs_head, reads_states
 from decoders.speculative.interfaces import FIXED, Draft, Drafter, Shape, Verifier
 from decoders.strategy import Parameter
 
@@ -90,15 +90,15 @@ def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
                 break
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def gumiho_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Gumiho's tree, and its simplest exact verifier."""
     sizes = (parameters[name] for name in ("serial_width", "parallel_width", "nodes", "borrowed"))
-    drafter = with_drift(named("gumiho"), serial_then_parallel(*sizes), "a hybrid drafter", SAYS)
+    drafter = with_drift(head_of_kind("gumiho"), serial_then_parallel(*sizes), "a hybrid drafter", SAYS)
     return simplest(drafter, parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    gumiho_pair,
     name="gumiho",
     title="Gumiho",
     parameters=(
@@ -149,5 +149,5 @@ def gumiho(lane: Lane) -> Iterator[None]:
     reproduced: pairs keep their own first token, and siblings do not see each other. The paper has five
     parallel networks of five blocks, 14 pairs and 64 nodes; llama-tiny has three of one block.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = gumiho_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

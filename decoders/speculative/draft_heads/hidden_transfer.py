@@ -16,17 +16,17 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.own_forward import plan_of, slot_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.own_slots import own_slots
-from decoders.speculative.drafters.trained_head import named, needs_head
+from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
 from decoders.speculative.interfaces import OWN_HEAD_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 KIND = HiddenTransfer.kind
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def hidden_transfer_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A tree from pseudo states; greedy match at temperature 0, else node sampling."""
     drafter = own_slots(
-        named(KIND),
+        head_of_kind(KIND),
         plan_of(parameters, parameters["num_pseudo_tokens"]),
         name="pseudo states in the target",
         says="Pseudo states, made in the middle of the target from the last accepted token's state, are "
@@ -36,7 +36,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    hidden_transfer_pair,
     name="hidden_transfer",
     title="Hidden transfer",
     parameters=(
@@ -66,5 +66,5 @@ def hidden_transfer(lane: Lane) -> Iterator[None]:
     slots too and discard the result, which costs time but changes nothing. Trees by state are PPD's; the
     paper's own is fixed. Reconstructed: no code was published.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = hidden_transfer_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -21,7 +21,7 @@ KINDS = {HYDRA: "hydra", PLUS: "hydra_plus"}
 SAYS = "Each head guesses one position further ahead, from the target's state and the drafted path."
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def hydra_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the heads' guesses, and the chosen verifier."""
     heads = parameters["heads"]
     return verified(drafted_by(KINDS[heads], parameters, f"{heads}'s heads", SAYS), parameters)
@@ -33,7 +33,7 @@ def suits(parameters: dict, target: Any) -> str | None:
 
 
 @draft_and_verify(
-    parts,
+    hydra_pair,
     name="hydra",
     title="Hydra",
     parameters=(
@@ -46,7 +46,7 @@ def suits(parameters: dict, target: Any) -> str | None:
     ),
     papers=("hydra",),
     views=HEAD_VIEWS,
-    together=typical_fits(parts),
+    together=typical_fits(hydra_pair),
     reads=reads_states,
     suits=suits,
 )
@@ -64,5 +64,5 @@ def hydra(lane: Lane) -> Iterator[None]:
     place of the newest one. The heads of llama-tiny use its own vocabulary matrix, and their maps have a low
     rank. At a temperature above 0 the authors' code takes the most likely root; here the root is drawn.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = hydra_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -52,7 +52,7 @@ def verified(drafter: Drafter, parameters: dict) -> tuple[Drafter, Verifier, flo
     return drafter, simplest_verifier(drafter.fill, temperature), temperature
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def medusa_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the heads' guesses, and the chosen verifier."""
     return verified(drafted_by("medusa", parameters, "Medusa's heads", SAYS), parameters)
 
@@ -72,12 +72,12 @@ def typical_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Ca
 
 
 @draft_and_verify(
-    parts,
+    medusa_pair,
     name="medusa",
     title="Medusa",
     parameters=(*tree_parameters(MEASURED, nodes=8, depth=4, width=2), *TYPICAL_PARAMETERS, *GREEDY),
     views=HEAD_VIEWS,
-    together=typical_fits(parts),
+    together=typical_fits(medusa_pair),
     reads=reads_states,
     suits=needs_head("medusa", "Medusa heads"),
 )
@@ -100,5 +100,5 @@ def medusa(lane: Lane) -> Iterator[None]:
     distribution as label and a vocabulary matrix that is the target's plus a low-rank change. The paper's
     tree for 7B models has 63 nodes, hand-made from such accuracies; here eight are fastest.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = medusa_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

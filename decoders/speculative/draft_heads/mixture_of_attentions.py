@@ -14,22 +14,22 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.trees import DYNAMIC, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head, reads_states
 from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 
 KIND = MixtureOfAttentions.kind
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def mixture_of_attentions_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the drafter's guesses, and its simplest exact verifier."""
-    find = named(KIND)
+    find = head_of_kind(KIND)
     says = "It reads a memory of all of the target's layers for each verified token, and guesses."
     drafter = from_head(find, tree_of(parameters, find), "a mixture of attentions", says)
     return simplest(drafter, parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    mixture_of_attentions_pair,
     name="mixture_of_attentions",
     title="Mixture of Attentions",
     parameters=(*tree_parameters(DYNAMIC, nodes=24, depth=5, width=4), *GREEDY),
@@ -58,5 +58,5 @@ def mixture_of_attentions(lane: Lane) -> Iterator[None]:
     layer. The paper's tree for a target of eight billion parameters has 7 levels, width 8 and 62 tokens; its
     variant with a client that drafts and a server that verifies is left out.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = mixture_of_attentions_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -19,14 +19,14 @@ from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 SAYS = "A state that begins as the target's takes in each drafted token and guesses the next one."
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def mlp_speculator_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the speculator's guesses, and its simplest exact verifier."""
     drafter = drafted_by("mlp_speculator", parameters, "an MLP speculator", SAYS)
     return simplest(drafter, parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    mlp_speculator_pair,
     name="mlp_speculator",
     title="MLP speculator",
     parameters=(*tree_parameters(CHAINS, nodes=16, depth=3, width=3), *GREEDY),
@@ -51,5 +51,5 @@ def mlp_speculator(lane: Lane) -> Iterator[None]:
     target's embedding tables after learned maps where the paper has tables of its own. It was trained on the
     target's distributions, along stories and the target's own text together, not in two stages.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = mlp_speculator_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

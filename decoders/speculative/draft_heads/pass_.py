@@ -17,7 +17,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import distributions, rounds
 from decoders.speculative.drafters.own_slots import attach_slots, forget
 from decoders.speculative.drafters.sees import record_sees
-from decoders.speculative.drafters.trained_head import named, needs_head
+from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
 from decoders.speculative.interfaces import FIXED, HEAD_VIEWS, SAMPLED, Draft, Drafter, Verifier
 from decoders.strategy import Parameter
 
@@ -47,7 +47,7 @@ def looking_ahead(count: int, top_k: int, temperature: float) -> Drafter:
 
     def propose(lane: Lane) -> Draft:
         nonlocal shown
-        draft, module = Draft(lane.tip), named(KIND)(lane.models["target"])
+        draft, module = Draft(lane.tip), head_of_kind(KIND)(lane.models["target"])
         ahead = 0 if module is None else min(count, module.depth, lane.left - 2)
         if ahead < 1:
             return draft
@@ -83,7 +83,7 @@ def looking_ahead(count: int, top_k: int, temperature: float) -> Drafter:
     )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def pass_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Look-ahead slots; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     count, top_k = parameters["num_lookahead_tokens"], parameters["draft_top_k"]
@@ -91,7 +91,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    pass_pair,
     name="pass",
     title="PaSS",
     parameters=(
@@ -138,5 +138,5 @@ def pass_(lane: Lane) -> Iterator[None]:
     billion, as the card of its heads says. So that several texts are decoded in the same way, pass A runs on
     its own here and shares nothing with pass B.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = pass_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -16,17 +16,17 @@ from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, verified
 from decoders.speculative.draft_heads.own_forward import plan_of, slot_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.own_slots import own_slots
-from decoders.speculative.drafters.trained_head import named, needs_head
+from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
 from decoders.speculative.interfaces import OWN_HEAD_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 KIND = PPD.kind
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def ppd_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A tree from prompt tokens; greedy match or node sampling, or typical acceptance."""
     drafter = own_slots(
-        named(KIND),
+        head_of_kind(KIND),
         plan_of(parameters, parameters["num_prompt_tokens"]),
         name="prompt tokens of the target",
         says="Trained embeddings after the last accepted token make the guesses, in the forward that "
@@ -36,7 +36,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    ppd_pair,
     name="ppd",
     title="Parallel prompt decoding",
     parameters=(
@@ -73,5 +73,5 @@ def ppd(lane: Lane) -> Iterator[None]:
     in a variant with several virtual tokens each; here there is one each, on a model of six million, where
     they help far less.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = ppd_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -29,7 +29,7 @@ ACCEPTANCE = Parameter(
 )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def redrafter_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the network's guesses, and the chosen verifier."""
     temperature = parameters["temperature"]
     drafter = drafted_by("redrafter", parameters, "a recurrent drafter", SAYS)
@@ -39,13 +39,13 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    redrafter_pair,
     name="redrafter",
     title="ReDrafter",
     parameters=(*tree_parameters(BEAMS, nodes=10, depth=3, width=3), ACCEPTANCE, *GREEDY),
     papers=("recurrent-drafter-for-fast-speculative-decoding-in",),
     views=HEAD_VIEWS,
-    together=typical_fits(parts),
+    together=typical_fits(redrafter_pair),
     reads=reads_states,
     suits=needs_head("redrafter", "recurrent drafter"),
 )
@@ -64,5 +64,5 @@ def redrafter(lane: Lane) -> Iterator[None]:
     with probability 0.5. *acceptance* offers that rule, too. The paper has ten beams and more; its code also
     keeps only the best 50 tokens of drafter and target, which here is the parameter top_k.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = redrafter_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -13,10 +13,10 @@ from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.rank_trees import (
     Path,
     expected_tokens,
-    ranked,
     topology_from_rank_accuracy,
+    tree_of_ranks,
 )
-from decoders.speculative.drafters.trained_head import Find, TrainedHead, from_head, named
+from decoders.speculative.drafters.trained_head import Find, TrainedHead, from_head, head_of_kind
 from decoders.speculative.interfaces import Drafter, Shape
 from decoders.strategy import Parameter
 
@@ -70,7 +70,7 @@ def tree_parameters(tree: str, nodes: int, depth: int, width: int) -> tuple[Para
 
 def drafted_by(kind: str, parameters: dict, name: str, says: str, head: TrainedHead | None = None) -> Drafter:
     """The target's module `kind` drafts the tree of `tree_parameters`; the rest as `from_head`."""
-    find = named(kind)
+    find = head_of_kind(kind)
     return from_head(find, tree_of(parameters, find), name, says, head)
 
 
@@ -79,10 +79,12 @@ def tree_of(parameters: dict, find: Find) -> Shape:
     tree, temperature = parameters["tree"], parameters["temperature"]
     nodes, depth, width = (parameters[name] for name in ("nodes", "depth", "width"))
     if tree == MEASURED:
-        return ranked(measured_topology(find, nodes, depth), f"It drafts {nodes} fixed paths of ranks.")
+        return tree_of_ranks(
+            measured_topology(find, nodes, depth), f"It drafts {nodes} fixed paths of ranks."
+        )
     if tree == PUBLISHED:
         paths = [tuple(map(int, ranks)) for ranks in EAGLE_RANKS.split() if len(ranks) <= depth][:nodes]
-        return ranked(lambda lane: paths, f"It drafts {len(paths)} fixed paths of ranks.")
+        return tree_of_ranks(lambda lane: paths, f"It drafts {len(paths)} fixed paths of ranks.")
     if tree == DYNAMIC:
         return expand_and_rerank(width, depth, nodes)
     if tree == BEST:

@@ -110,10 +110,14 @@ def offered(
     """The tokens for the slots below `parent`, in order: the most likely ones of scores [1, V], or draws from
     their distribution.
     """
-    return ranked(scores[0], limit) if fill == FIXED else drawn(lane, draft, parent, scores)
+    return (
+        likeliest_first(scores[0], limit)
+        if fill == FIXED
+        else drawn_without_replacement(lane, draft, parent, scores)
+    )
 
 
-def ranked(scores: torch.Tensor, limit: int) -> Iterator[Offer]:
+def likeliest_first(scores: torch.Tensor, limit: int) -> Iterator[Offer]:
     """The tokens of scores [V] from the most likely on, at most `limit`. Usually few are needed, so few are
     ranked at first.
     """
@@ -129,7 +133,7 @@ def ranked(scores: torch.Tensor, limit: int) -> Iterator[Offer]:
         done = count
 
 
-def drawn(lane: Lane, draft: Draft, parent: int, scores: torch.Tensor) -> Iterator[Offer]:
+def drawn_without_replacement(lane: Lane, draft: Draft, parent: int, scores: torch.Tensor) -> Iterator[Offer]:
     """Tokens below `parent`, each drawn from what earlier ones left of the distribution of scores [1, V]."""
     draft.q[parent] = q = left = distributions(lane, scores)[0]
     root, depth = lane.tree.depths[draft.root], lane.tree.depths[parent] + 1

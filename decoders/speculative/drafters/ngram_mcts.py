@@ -24,7 +24,7 @@ Table = dict[tuple[int, int], dict[int, float]]  # two tokens -> weights of what
 
 
 @lru_cache(maxsize=8)
-def counted(tokens: Prefix) -> Table:
+def trigram_table(tokens: Prefix) -> Table:
     """The relative frequencies of the tokens that follow each pair of tokens in a store: the most frequent
     few, smaller tokens first on ties. The result is cached: copy it before changing it.
     """
@@ -106,7 +106,7 @@ def roll_out(table: Table, pair: tuple[int, int], max_depth: int, chooser: Choos
     return gained
 
 
-def ranked(root: State) -> list[tuple[tuple[int, ...], int]]:
+def most_visited_paths(root: State) -> list[tuple[tuple[int, ...], int]]:
     """All visited paths and their visits, most visited first; ties go to the shorter, then to the smaller."""
     paths, open_states = [], [root]
     while open_states:

@@ -37,7 +37,7 @@ class OwnTokens:
         text = self.text(lane.tree.trunk - 1)
         own = self.draft.encode(text.decode("utf-8", "ignore") or " ")
         start = own[: max(1, len(own) - LOOK_BEHIND)]
-        read = joined(self.draft, start)
+        read = plain_bytes(self.draft, start)
         if not text.startswith(read):
             read = read.removeprefix(b" ")  # some tokenizers put a space in front of every text
         if not text.startswith(read):
@@ -48,7 +48,7 @@ class OwnTokens:
 
     def text(self, node: int) -> bytes:
         """The text down to a node of the lane's tree."""
-        return joined(self.target, self.lane.tree.text(node))
+        return plain_bytes(self.target, self.lane.tree.text(node))
 
     def is_cut(self, node: int) -> bool:
         """Whether the text ends within a character there: the draft reads only whole ones."""
@@ -107,7 +107,7 @@ class OwnTokens:
         self.scorer.close()
 
 
-def joined(model, tokens: list[int]) -> bytes:
+def plain_bytes(model, tokens: list[int]) -> bytes:
     """The text of tokens, without special and end-of-text tokens."""
     out = {*getattr(model.bytes_of, "special", ()), *model.eos}
     return b"".join(model.bytes_of(t) for t in tokens if t not in out)
@@ -167,7 +167,7 @@ def token_drafter(parameters: dict, first: bool) -> Drafter:
         fits = lane.scorers["draft"].has_room(parameters["num_assistant_tokens"])
         return inner.propose(lane) if fits else Draft(lane.tip)
 
-    return Drafter(propose, inner.fill, "draft", observe=settle, name=inner.name, says=inner.says)
+    return Drafter(propose, inner.fill, "draft", observe=keep_committed, name=inner.name, says=inner.says)
 
 
 def text_drafter(parameters: dict) -> Drafter:
@@ -185,7 +185,7 @@ def text_drafter(parameters: dict) -> Drafter:
             if not ended:
                 at = own.child(at, token)
                 written.append(token)
-        text = joined(own.draft, written).decode("utf-8", "ignore")
+        text = plain_bytes(own.draft, written).decode("utf-8", "ignore")
         tokens = target.encode_after(lane.tree.text(lane.tip)[-LOOK_BEHIND:], text) if text else []
         node = lane.tip
         for token in [*tokens, *sorted(target.eos)[: int(ended)]][: lane.left - 1]:
@@ -195,9 +195,9 @@ def text_drafter(parameters: dict) -> Drafter:
         return draft
 
     name = "text of a draft with other tokens"
-    return Drafter(propose, FIXED, "draft", observe=settle, name=name, says=SAYS[TEXT])
+    return Drafter(propose, FIXED, "draft", observe=keep_committed, name=name, says=SAYS[TEXT])
 
 
-def settle(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
+def keep_committed(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
     """The `observe` of both: the draft's own tree keeps what was committed."""
     lane.scorers["draft"].settle()

@@ -45,7 +45,7 @@ def expected_tokens(accuracy: Accuracy, paths: Sequence[Path]) -> float:
     return total
 
 
-def ranked(paths_for: Callable[[Lane], Sequence[Path]], says: str) -> Shape:
+def tree_of_ranks(paths_for: Callable[[Lane], Sequence[Path]], says: str) -> Shape:
     """A tree whose paths of ranks are fixed: `paths_for(lane)`, asked once. `says`: what they are, in a
     sentence. Nothing is drawn.
     """

@@ -174,7 +174,7 @@ def no_deeper(shape: Shape, head: TrainedHead) -> Callable:
     return grow
 
 
-def named(kind: str) -> Find:
+def head_of_kind(kind: str) -> Find:
     """Finds a target's module by its name."""
     return lambda target: getattr(target, "heads", {}).get(kind)
 
@@ -190,7 +190,7 @@ def needs_head(kind: str, title: str) -> Callable[[dict, Any], str | None]:
     """
 
     def suits(parameters: dict, target: Any) -> str | None:
-        if named(kind)(target) is not None:
+        if head_of_kind(kind)(target) is not None:
             return None
         return (
             f"{target.name!r} has no {title}: choose llama-tiny, or train heads for it (docs/heads.md) and "

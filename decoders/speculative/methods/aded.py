@@ -12,7 +12,14 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.ngram_mcts import RECENT, Table, counted, nudge, ranked, search
+from decoders.speculative.drafters.ngram_mcts import (
+    RECENT,
+    Table,
+    most_visited_paths,
+    nudge,
+    search,
+    trigram_table,
+)
 from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier
 from decoders.speculative.methods.lookahead import add_chain
 from decoders.strategy import Parameter
@@ -28,7 +35,7 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
     def propose(lane: Lane) -> Draft:
         draft, text = Draft(lane.tip), lane.tree.text(lane.tip)
         if not read:
-            table = counted(encoded(store, lane.models["target"]))
+            table = trigram_table(encoded(store, lane.models["target"]))
             read.append({run: dict(after) for run, after in table.items()})
         raised = nudge(read[0], text[-RECENT:])
         max_depth = min(depth, lane.left - 1)
@@ -37,7 +44,7 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
         root = search(
             read[0], (text[-2], text[-1]), simulations, max_depth, lane.chooser, ("search", len(text))
         )
-        for path, _ in ranked(root)[:PATHS]:
+        for path, _ in most_visited_paths(root)[:PATHS]:
             after = read[0].get((*text[-1:], *path)[-2:], {})
             longer = (*path, max(after, key=after.get)) if after else path
             if len(draft.nodes) + len(longer) <= budget:
@@ -50,14 +57,14 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
     return Drafter(propose, FIXED, source="trigrams", name="searched trigrams", says=says)
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def aded_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A fresh table; greedy match at temperature 0, else node sampling."""
     sizes = (parameters["simulations"], parameters["depth"], parameters["budget"])
     return simplest(searched(parameters["store"], *sizes), parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    aded_pair,
     name="aded",
     title="ADED",
     parameters=(
@@ -84,5 +91,5 @@ def aded(lane: Lane) -> Iterator[None]:
 
     If the last two tokens were never seen together, the draft is empty and one plain token is decoded.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = aded_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -64,7 +64,7 @@ def copied_input(where: str, count: int) -> Drafter:
     return Drafter(propose, FIXED, source="prompt", name="copy from the input", says=says)
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def aggressive_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The copied input; greedy match at temperature 0, else node sampling."""
     return simplest(
         copied_input(parameters["source"], parameters["num_assistant_tokens"]), parameters["temperature"]
@@ -72,7 +72,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    aggressive_pair,
     name="aggressive",
     title="Aggressive decoding",
     parameters=(
@@ -103,5 +103,5 @@ def aggressive(lane: Lane) -> Iterator[None]:
     longest suffix of the text first and takes its first occurrence; this takes the shortest suffix that
     occurs exactly once.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = aggressive_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -16,7 +16,7 @@ from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def deer_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A block of masks, drawn from q; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     drafter = block(
@@ -28,7 +28,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    deer_pair,
     name="deer",
     title="DEER",
     parameters=(
@@ -67,5 +67,5 @@ def deer(lane: Lane) -> Iterator[None]:
     aligned drafter is shipped.
     """
     note_if_missing(lane)
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = deer_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

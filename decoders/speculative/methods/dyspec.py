@@ -14,7 +14,7 @@ from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier,
 from decoders.strategy import Parameter
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def dyspec_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The tree of the best slots; greedy match at temperature 0, else recursive rejection."""
     temperature, budget, threshold = (parameters[name] for name in ("temperature", "budget", "threshold"))
     shape = slots_above(threshold, budget, temperature) if threshold else best_slots(budget, temperature)
@@ -22,7 +22,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    dyspec_pair,
     name="dyspec",
     title="DySpec",
     needs=("target", "draft"),
@@ -61,5 +61,5 @@ def dyspec(lane: Lane) -> Iterator[None]:
     temperature of 0.6, whatever the target's is, which makes it more confident. A slot is chosen before its
     token is drawn, so the text keeps exactly the target's distribution.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = dyspec_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

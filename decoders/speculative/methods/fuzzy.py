@@ -98,7 +98,7 @@ def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verif
     )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def fuzzy_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model, and the relaxed rule."""
     temperature = parameters["temperature"]
     return (
@@ -109,7 +109,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    fuzzy_pair,
     name="fuzzy",
     title="Fuzzy speculative decoding",
     needs=("target", "draft"),
@@ -145,5 +145,5 @@ def fuzzy(lane: Lane) -> Iterator[None]:
     infinity everything. The lane says how far its tokens deviate from it. js is the Jensen-Shannon
     divergence, js_reversed that of the authors' code.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = fuzzy_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -98,7 +98,7 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
     )
 
 
-def parts(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifier, float]:
+def judge_pair(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model, and the relaxed rule; what they promise does not depend on the judge."""
     temperature = parameters["temperature"]
     verifier = judged_acceptance(parameters["delta"], temperature, judge)
@@ -106,7 +106,7 @@ def parts(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifi
 
 
 @draft_and_verify(
-    parts,
+    judge_pair,
     name="judge",
     title="Judge decoding",
     needs=("target", "draft"),
@@ -146,5 +146,5 @@ def judge(lane: Lane) -> Iterator[None]:
     head = getattr(lane.models["target"], "judge", None)
     if head is None:
         lane.note(MISSING.format(lane.models["target"].name))
-    drafter, verifier, _ = parts(lane.parameters, head.scores if head is not None else None)
+    drafter, verifier, _ = judge_pair(lane.parameters, head.scores if head is not None else None)
     yield from rounds(lane, drafter, verifier)

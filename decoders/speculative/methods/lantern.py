@@ -145,14 +145,14 @@ def neighbours_of(lane: Lane, count: int) -> Near:
     return Neighbours(lane.models["target"].embedding, count)
 
 
-def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier, float]:
+def lantern_pair(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model, and the relaxed rule; `near` may be None where nothing is decoded."""
     temperature = parameters["temperature"]
     return draft_chain(parameters), neighbour_support(parameters["delta"], near, temperature), temperature
 
 
 @draft_and_verify(
-    parts,
+    lantern_pair,
     name="lantern",
     title="LANTERN",
     needs=("target", "draft"),
@@ -187,5 +187,5 @@ def lantern(lane: Lane) -> Iterator[None]:
     It was designed for images, where many tokens look alike. In text a neighbour is often a different word
     altogether: the lane says how far its tokens deviate. With delta 0 it is speculative decoding.
     """
-    drafter, verifier, _ = parts(lane.parameters, neighbours_of(lane, lane.parameters["neighbours"]))
+    drafter, verifier, _ = lantern_pair(lane.parameters, neighbours_of(lane, lane.parameters["neighbours"]))
     yield from rounds(lane, drafter, verifier)

@@ -72,14 +72,14 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
     )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def lenient_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model, and the relaxed rule."""
     temperature = parameters["temperature"]
     return draft_chain(parameters), lenient_rejection(parameters["lenience"], temperature), temperature
 
 
 @draft_and_verify(
-    parts,
+    lenient_pair,
     name="lenient",
     title="Lenient speculative decoding",
     needs=("target", "draft"),
@@ -111,5 +111,5 @@ def lenient(lane: Lane) -> Iterator[None]:
     best token. With lenience 1 nothing is lost; below it the lane says how far its tokens deviate from
     the target's distribution.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = lenient_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -198,14 +198,14 @@ def windowed(n: int, width: int, max_ngrams: int, from_prompt: bool) -> Drafter:
     )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def lookahead_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A new window with an empty pool; greedy match at temperature 0, else node sampling."""
     sizes = (parameters["ngram_size"], parameters["window_size"], parameters["pool_size"])
     return simplest(windowed(*sizes, parameters["prompt_ngrams"]), parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    lookahead_pair,
     name="lookahead",
     title="Lookahead",
     parameters=(
@@ -237,5 +237,5 @@ def lookahead(lane: Lane) -> Iterator[None]:
     are put back one by one, and where that brings back the old guess, the position had waited for them. A run
     from the pool existed before its forward, so its tokens do not wait for each other.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = lookahead_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

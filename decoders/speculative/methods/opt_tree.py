@@ -13,14 +13,14 @@ from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier,
 from decoders.strategy import Parameter
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def opt_tree_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The tree of the best paths; greedy match at temperature 0, else node sampling."""
     shape = best_paths(parameters["budget"], parameters["max_depth"], parameters["delta"])
     return simplest(drafted(at_temperature(parameters), shape), parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    opt_tree_pair,
     name="opt_tree",
     title="OPT-Tree",
     needs=("target", "draft"),
@@ -54,5 +54,5 @@ def opt_tree(lane: Lane) -> Iterator[None]:
     4. The target checks it in one forward: it draws its own token at each position and follows the tree
        while it contains that token.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = opt_tree_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

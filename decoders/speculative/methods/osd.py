@@ -34,13 +34,13 @@ PROMPT_TOKENS = 16  # of an earlier request: how a text of the store begins
 RECENT = 16  # tests over which the acceptance rate is averaged
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def osd_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model; the simplest exact verifier."""
     return simplest(draft_chain(parameters), parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    osd_pair,
     name="osd",
     title="Online speculative decoding",
     needs=("target", "draft"),
@@ -116,7 +116,7 @@ def osd(lane: Lane) -> Iterator[None]:
         learner = LearningDraft.of(learner, parameters["learning_rate"], parameters["divergence"])
         serve_earlier(lane, learner)
     attach(lane, learner)
-    drafter, verifier, _ = parts(parameters)
+    drafter, verifier, _ = osd_pair(parameters)
     recent: deque[bool] = deque(maxlen=RECENT)
 
     def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:

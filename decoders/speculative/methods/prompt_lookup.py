@@ -73,14 +73,14 @@ def lookup(count: int, largest: int) -> Drafter:
     return Drafter(propose, FIXED, source="prompt", name="copy from the text", says=says)
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def prompt_lookup_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Copied drafts; greedy match at temperature 0, else node sampling."""
     drafter = lookup(parameters["prompt_lookup_num_tokens"], parameters["max_matching_ngram_size"])
     return simplest(drafter, parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    prompt_lookup_pair,
     name="prompt_lookup",
     title="Prompt lookup",
     parameters=(
@@ -109,5 +109,5 @@ def prompt_lookup(lane: Lane) -> Iterator[None]:
 
     It needs no second model and gains most where the text copies: summaries, code, edits.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = prompt_lookup_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -25,7 +25,7 @@ SHORT = Source(
 )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def rapid_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the short view, and the adjusted target; the plain target at eta = 0."""
     temperature = parameters["temperature"]
     length = confident(parameters["assistant_confidence_threshold"], parameters["num_assistant_tokens"])
@@ -50,7 +50,7 @@ def retrieved(lane: Lane) -> tuple[list[int], list[int], int]:
     return [*prompt[:head], *short, *asked, *given], [i + 1 for i in chosen], len(chunks)
 
 
-def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
+def short_view_note(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
     """What the draft reads, in words."""
     if not chunks:
         return "The prompt is no longer than its end: the draft reads all of it."
@@ -62,7 +62,7 @@ def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
 
 
 @draft_and_verify(
-    parts,
+    rapid_pair,
     name="rapid",
     title="RAPID",
     parameters=(
@@ -121,8 +121,8 @@ def rapid(lane: Lane) -> Iterator[None]:
     the same model: it only saves attention to the rest of a long prompt, so on short prompts nothing is
     gained.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = rapid_pair(lane.parameters)
     short, chosen, chunks = retrieved(lane)
     lane.scorers["draft"] = OtherPrompt(lane, short, counts_as="draft")
-    lane.note(sentence(len(short), lane.tree.trunk, chosen, chunks))
+    lane.note(short_view_note(len(short), lane.tree.trunk, chosen, chunks))
     yield from rounds(lane, drafter, verifier)

@@ -23,12 +23,14 @@ from decoders.speculative.interfaces import (
     Verifier,
     drafted,
 )
-from decoders.speculative.methods.rest import STORE, Retrieved, add_tree, retriever, sentence
+from decoders.speculative.methods.rest import STORE, Retrieved, add_tree, retriever, store_match_note
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
 
-def joined(model: Drafter, look: Callable[[Lane], Retrieved], plausible: int) -> Drafter:
+def with_retrieved_continuations(
+    model: Drafter, look: Callable[[Lane], Retrieved], plausible: int
+) -> Drafter:
     """A drafter that adds the continuations that `look` finds to the tree of `model`, if their first token is
     among the `plausible` most likely ones of the draft model.
     """
@@ -39,7 +41,9 @@ def joined(model: Drafter, look: Callable[[Lane], Retrieved], plausible: int) ->
         if not prefixes:
             return draft
         agreed = add_tree(lane, draft, without_implausible(lane, draft, prefixes, whole, plausible), whole)
-        lane.note(f"{sentence(n, whole)} {agreed} of {len(prefixes)} nodes were in the draft model's tree.")
+        lane.note(
+            f"{store_match_note(n, whole)} {agreed} of {len(prefixes)} nodes were in the draft model's tree."
+        )
         return draft
 
     says = (
@@ -66,15 +70,17 @@ def without_implausible(
     return {prefix: count for prefix, count in prefixes.items() if prefix not in unlikely}
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def rasd_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Both trees; greedy match at temperature 0, else node sampling."""
     shape = expand_and_rerank(parameters["width"], parameters["depth"], parameters["draft_budget"])
-    drafter = joined(drafted(DRAFT_MODEL, shape), retriever(parameters), parameters["plausible"])
+    drafter = with_retrieved_continuations(
+        drafted(DRAFT_MODEL, shape), retriever(parameters), parameters["plausible"]
+    )
     return simplest(drafter, parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    rasd_pair,
     name="rasd",
     title="RASD",
     needs=("target", "draft"),
@@ -108,5 +114,5 @@ def rasd(lane: Lane) -> Iterator[None]:
     A draft model fails on texts that it was not trained for, a store on texts that are new; each can make up
     for the other.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = rasd_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 from decoders.datastore import (
     Prefix,
+    concatenated_texts,
     encoded,
     frequent,
-    joined,
     names,
     retrieve,
     sorted_store,
@@ -43,7 +43,9 @@ def retriever(parameters: dict) -> Callable[[Lane], Retrieved]:
 
     def look(lane: Lane) -> Retrieved:
         text = lane.tree.text(lane.tip)
-        store = sorted_store(joined([text]) if name == TEXT else encoded(name, lane.models["target"]))
+        store = sorted_store(
+            concatenated_texts([text]) if name == TEXT else encoded(name, lane.models["target"])
+        )
         n, runs = retrieve(store, text, longest, SHORTEST, min(count, lane.left - 1))
         runs = [cut for run in runs if (cut := before_end(run, lane))]
         return n, frequent(runs, budget), len(runs)
@@ -73,7 +75,7 @@ def add_tree(lane: Lane, draft: Draft, prefixes: dict[Prefix, int], whole: int) 
     return agreed
 
 
-def sentence(n: int, whole: int) -> str:
+def store_match_note(n: int, whole: int) -> str:
     """What was found, in words."""
     times = "once" if whole == 1 else many(whole, "time")
     words = "The last token stands" if n == 1 else f"The last {n} tokens stand"
@@ -88,20 +90,20 @@ def retrieved(look: Callable[[Lane], Retrieved]) -> Drafter:
         n, prefixes, whole = look(lane)
         add_tree(lane, draft, prefixes, whole)
         if draft.nodes:
-            lane.note(sentence(n, whole))
+            lane.note(store_match_note(n, whole))
         return draft
 
     says = "The most frequent continuations of the last few tokens in a store of texts, as a tree."
     return Drafter(propose, FIXED, source="store", name="tree from a store of texts", says=says)
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def rest_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Continuations from the store; greedy match at temperature 0, else node sampling."""
     return simplest(retrieved(retriever(parameters)), parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    rest_pair,
     name="rest",
     title="REST",
     parameters=(*STORE, *GREEDY),
@@ -120,5 +122,5 @@ def rest(lane: Lane) -> Iterator[None]:
     It needs no second model, and gains as far as the store's texts resemble the target's. The store `stories`
     was written by the shipped model; "the text so far" looks the prompt and the output up instead.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = rest_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -74,7 +74,7 @@ def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
     )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def rsd_s_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A stochastic beam; greedy match at temperature 0, else recursive rejection."""
     temperature = parameters["temperature"]
     shape = stochastic_beam(parameters["beam_width"], parameters["num_assistant_tokens"], temperature)
@@ -82,7 +82,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    rsd_s_pair,
     name="rsd_s",
     title="RSD-S (stochastic beam)",
     needs=("target", "draft"),
@@ -109,5 +109,5 @@ def rsd_s(lane: Lane) -> Iterator[None]:
     How many children a node has depends on the noise, not on which tokens they are, so the text keeps exactly
     the target's distribution.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = rsd_s_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -27,7 +27,7 @@ UNTRAINED = (
 WHERE = "The {} exit guesses where its top probability is above this; 0: always, 1: never."
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def s2d_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Most likely tokens of nested drafts; greedy match at temperature 0, else node sampling."""
     return simplest(sorted_exits(parameters), parameters["temperature"])
 
@@ -43,7 +43,7 @@ def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
 
 
 @draft_and_verify(
-    parts,
+    s2d_pair,
     name="s2d",
     title="S2D (sorted drafts)",
     needs=("target", "draft"),
@@ -100,7 +100,7 @@ def s2d(lane: Lane) -> Iterator[None]:
     trained towards llama-tiny's distributions as the authors' later trainer does, on 0.1 million tokens; any
     other draft gets exits after each third of its layers.
     """
-    draft, (drafter, verifier, _) = lane.models["draft"], parts(lane.parameters)
+    draft, (drafter, verifier, _) = lane.models["draft"], s2d_pair(lane.parameters)
     says = TRAINED if catalog.exits(draft.name) else UNTRAINED
     lane.note(says.format(draft.name, ", ".join(map(str, exits_of(draft)))))
     yield from rounds(lane, drafter, verifier)

@@ -51,7 +51,7 @@ def best(parameters: dict, costs: Costs) -> tuple[Skeleton, float, Forms]:
     return table.skeleton(nodes, levels), table.expected(nodes, levels), table
 
 
-def parts(parameters: dict, form: Skeleton) -> tuple[Drafter, Verifier, float]:
+def sequoia_pair(parameters: dict, form: Skeleton) -> tuple[Drafter, Verifier, float]:
     """A skeleton; greedy match at temperature 0, else the chosen verifier. What they promise does not depend
     on its form.
     """
@@ -107,8 +107,8 @@ def fits(parameters: dict) -> str | None:
     ),
     papers=("sequoia",),
     views=(*TIMED_TREE_VIEWS[:3], "plan", *TIMED_TREE_VIEWS[3:]),
-    badge=lambda parameters: badge(*parts(parameters, {})),
-    parts=lambda parameters: described(*parts(parameters, {})),
+    badge=lambda parameters: badge(*sequoia_pair(parameters, {})),
+    parts=lambda parameters: described(*sequoia_pair(parameters, {})),
     together=fits,
 )
 def sequoia(lane: Lane) -> Iterator[None]:
@@ -127,7 +127,7 @@ def sequoia(lane: Lane) -> Iterator[None]:
     """
     costs = measured(lane) if lane.parameters["costs"] == MEASURED else assumed(lane.parameters)
     form, tokens, table = best(lane.parameters, costs)
-    drafter, verifier, _ = parts(lane.parameters, form)
+    drafter, verifier, _ = sequoia_pair(lane.parameters, form)
     nodes, levels = sum(form.values()), max((len(path) + 1 for path in form), default=0)
     lane.note(f"A shape of {nodes} nodes on {levels} levels, expected to give {tokens:.2f} tokens per round.")
     for depth in range(1, len(table.value) - 1):  # the root is no drafted node and no drafted level

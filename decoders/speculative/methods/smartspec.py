@@ -146,14 +146,14 @@ def by_goodput(max_drafted: int) -> Length:
     )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def smartspec_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Chains of the length with the best goodput; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     return simplest(chains(temperature, SAYS), temperature)
 
 
 @draft_and_verify(
-    parts,
+    smartspec_pair,
     name="smartspec",
     title="SmartSpec",
     needs=("target", "draft"),
@@ -193,7 +193,7 @@ def smartspec(lane: Lane) -> Iterator[None]:
     then the model is fitted to forwards timed when the lane starts, and lengths, and above temperature 0
     drawn texts, may differ from run to run. Each text is the target's whatever the length.
     """
-    _, verifier, _ = parts(lane.parameters)
+    _, verifier, _ = smartspec_pair(lane.parameters)
     max_drafted = lane.parameters["num_assistant_tokens"]
     policy = Goodput(max_drafted, lane.parameters["capacity"])
     if lane.parameters["costs"] == MEASURED:

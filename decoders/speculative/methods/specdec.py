@@ -80,7 +80,7 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
     )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def specdec_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A block from the masked model that comes with the target, and Spec-Verification."""
     temperature = parameters["temperature"]
     drafter = block(parameters["num_assistant_tokens"])
@@ -88,7 +88,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    specdec_pair,
     name="specdec",
     title="SpecDec",
     parameters=(
@@ -131,5 +131,5 @@ def specdec(lane: Lane) -> Iterator[None]:
     no such model has the target's vocabulary, the target writes alone, and the lane says so.
     """
     note_if_missing(lane)
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = specdec_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

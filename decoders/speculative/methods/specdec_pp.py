@@ -102,7 +102,7 @@ def until_doubtful(
     return Length(lambda lane: max_tokens, says, enough=enough)
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def specdec_pp_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain that ends in doubt; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     min_tokens, max_tokens = parameters["min_assistant_tokens"], parameters["num_assistant_tokens"]
@@ -119,7 +119,7 @@ def predictor(parameters: dict) -> Part:
 
 
 @draft_and_verify(
-    parts,
+    specdec_pp_pair,
     name="specdec_pp",
     title="SpecDec++",
     needs=("target", "draft"),
@@ -140,7 +140,7 @@ def predictor(parameters: dict) -> Part:
     ),
     papers=("specdec-plus-plus",),
     views=TIMED_VIEWS,
-    parts=lambda parameters: [*described(*parts(parameters)), predictor(parameters)],
+    parts=lambda parameters: [*described(*specdec_pp_pair(parameters)), predictor(parameters)],
 )
 def specdec_pp(lane: Lane) -> Iterator[None]:
     """The draft continues while a small trained head predicts that all its tokens will be accepted.
@@ -158,5 +158,5 @@ def specdec_pp(lane: Lane) -> Iterator[None]:
     """
     if lane.parameters["predictor"] == HEAD and head_of(lane) is None:
         lane.note(MISSING.format(*(lane.models[role].name for role in ("draft", "target"))))
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = specdec_pp_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -13,14 +13,14 @@ from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def specinfer_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A tree drawn with replacement; greedy match at temperature 0, else multi-step speculative sampling."""
     temperature = parameters["temperature"]
     return simplest(merged_drafts(parameters["expansion"], temperature), temperature)
 
 
 @draft_and_verify(
-    parts,
+    specinfer_pair,
     name="specinfer",
     title="SpecInfer",
     needs=("target", "draft"),
@@ -47,5 +47,5 @@ def specinfer(lane: Lane) -> Iterator[None]:
     the paper runs them at the same time, and they were not tuned to complement each other as in the paper.
     A duplicate costs a test and no node.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = specinfer_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

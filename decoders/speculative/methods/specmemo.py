@@ -105,7 +105,7 @@ def shortest(alpha: float, length: int, margin: float, limit: int, costs: CostMo
     return limit + 1
 
 
-def within(budget: int, limit: int, alpha: float, margin: float) -> Length:
+def length_within_budget(budget: int, limit: int, alpha: float, margin: float) -> Length:
     """As many guesses as `budget` bytes allow, none if these are too few to pay off. Notes each round's
     total.
     """
@@ -120,7 +120,7 @@ def within(budget: int, limit: int, alpha: float, margin: float) -> Length:
         if total := sum(sums.values()):
             lane.record_score(lane.tip, "memory", total, **sums)
         if last_noted[-1:] != [n]:
-            lane.note(sentence(n, total, budget, sums) if total else UNKNOWN)
+            lane.note(round_memory_note(n, total, budget, sums) if total else UNKNOWN)
             last_noted.append(n)
         return n
 
@@ -130,7 +130,7 @@ def within(budget: int, limit: int, alpha: float, margin: float) -> Length:
     )
 
 
-def sentence(n: int, total: int, budget: int, sums: dict[str, int]) -> str:
+def round_memory_note(n: int, total: int, budget: int, sums: dict[str, int]) -> str:
     """What a round takes, in words."""
     what = f"A draft of {n}" if n else "No draft"
     of = f"of {bytes_of(budget)}" if total <= budget else f"more than the {bytes_of(budget)} allowed"
@@ -138,17 +138,17 @@ def sentence(n: int, total: int, budget: int, sums: dict[str, int]) -> str:
     return f"{what}: the round takes {bytes_of(total)}, {of} ({parts})."
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def specmemo_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain as long as the budget allows; greedy match at temperature 0, else token rejection."""
     temperature, budget = parameters["temperature"], parameters["memory_kilobytes"] * KILO
-    length = within(
+    length = length_within_budget(
         budget, parameters["num_assistant_tokens"], parameters["acceptance"], parameters["margin"]
     )
     return simplest(drafted(DRAFT_MODEL, chain(length, temperature)), temperature)
 
 
 @draft_and_verify(
-    parts,
+    specmemo_pair,
     name="specmemo",
     title="SpecMemo",
     needs=("target", "draft"),
@@ -178,5 +178,5 @@ def specmemo(lane: Lane) -> Iterator[None]:
     target's whatever the length. The score "memory" at the token before each draft records the sum and its
     parts.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = specmemo_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

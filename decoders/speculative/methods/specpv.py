@@ -21,7 +21,7 @@ from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.asynchronous.overlapped_rounds import BEHIND, written
+from decoders.speculative.asynchronous.overlapped_rounds import BEHIND, drafted_chain
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import distributions, rounds
 from decoders.speculative.drafters.draft_model import draft_chain
@@ -168,7 +168,7 @@ def twice_checked(drafter: Drafter, verifier: Verifier) -> Drafter:
         target.inside = False
         room = lane.left - 1 - len(draft.nodes)
         if end is not None and room > 0:
-            written(lane, draft, end, min(count, room))
+            drafted_chain(lane, draft, end, min(count, room))
         return draft
 
     return replace(drafter, propose=propose)
@@ -181,7 +181,7 @@ def a_round(
     The new end, None after an end-of-text token.
     """
     inner, tokens = Draft(end), lane.tree.tokens
-    written(lane, inner, end, count)
+    drafted_chain(lane, inner, end, count)
     nodes = [end, *open_ends(lane, inner.nodes)]
     scores = lane.process(lane.score(nodes, "draft"), nodes)
     lane.distribution(nodes, scores, view="draft", level="a part of the keys")
@@ -220,7 +220,7 @@ def keep(lane: Lane, draft: Draft, node: int, q: torch.Tensor, probs: torch.Tens
         draft.q[parent] = q
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def specpv_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model and the simplest verifier; strict, that is only the inner loop."""
     temperature = parameters["temperature"]
     drafter, verifier, _ = simplest(draft_chain(parameters), temperature)
@@ -273,8 +273,8 @@ def refreshing(parameters: dict) -> Part:
     ),
     papers=("specpv",),
     views=TIMED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)) if parameters["strict"] else "relaxed",
-    parts=lambda parameters: [*described(*parts(parameters)), refreshing(parameters)],
+    badge=lambda parameters: badge(*specpv_pair(parameters)) if parameters["strict"] else "relaxed",
+    parts=lambda parameters: [*described(*specpv_pair(parameters)), refreshing(parameters)],
 )
 def specpv(lane: Lane) -> Iterator[None]:
     """Most rounds verify with part of a long text's keys; from time to time a round sees all of them.
@@ -293,7 +293,7 @@ def specpv(lane: Lane) -> Iterator[None]:
     distribution as q, and removes what fails. Then the text has the target's distribution.
     Log-probabilities of the text are those of the round that checked it.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = specpv_pair(lane.parameters)
     lane.scorers["target"] = target = Partial(lane)
     for _ in rounds(lane, drafter, verifier):
         if not lane.more:

@@ -14,7 +14,7 @@ from decoders.speculative.verifiers.kseq import KSEQ
 from decoders.strategy import Parameter
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def spectr_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Chains and K-SEQ; at temperature 0, where all chains are the same, one chain and greedy match."""
     temperature, length = parameters["temperature"], parameters["num_assistant_tokens"]
     if temperature == 0.0:
@@ -24,7 +24,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    spectr_pair,
     name="spectr",
     title="SpecTr",
     needs=("target", "draft"),
@@ -50,5 +50,5 @@ def spectr(lane: Lane) -> Iterator[None]:
     rule reaches at least 1 - 1/e of the best plan, and a note says how close it comes at each round's first
     position. At temperature 0 all chains are the same.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = spectr_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

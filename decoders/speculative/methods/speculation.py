@@ -73,7 +73,7 @@ RELAXED = {  # with the values of their papers; the strategies of their own have
 NEIGHBOURS = 50
 
 
-def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier, float]:
+def speculation_pair(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier, float]:
     """The chosen shape from the draft model, and the chosen verifier; `near` is needed for decoding."""
     shape, temperature = SHAPES[parameters["shape"]](parameters), parameters["temperature"]
     chosen = parameters["verifier"]
@@ -86,7 +86,7 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
 
 def fits(parameters: dict) -> str | None:
     """Why the chosen parts do not go together, in a sentence; None if they do."""
-    drafter, verifier, temperature = parts(parameters)
+    drafter, verifier, temperature = speculation_pair(parameters)
     if parameters["shape"] != "chain" and parameters["length"] != "fixed":
         return "Only a chain has a length to choose: choose the shape chain, or the length fixed."
     if verifier.relaxed_for:
@@ -124,7 +124,7 @@ def relaxed_problem(parameters: dict, drafter: Drafter, verifier: Verifier) -> s
 
 
 @draft_and_verify(
-    parts,
+    speculation_pair,
     name="speculation",
     title="Speculation, part by part",
     needs=("target", "draft"),
@@ -161,5 +161,5 @@ def speculation(lane: Lane) -> Iterator[None]:
     more than an exact one may, and the lane says how far its tokens deviate from the target's distribution.
     """
     near = neighbours_of(lane, NEIGHBOURS) if lane.parameters["verifier"] == "neighbours" else None
-    drafter, verifier, _ = parts(lane.parameters, near)
+    drafter, verifier, _ = speculation_pair(lane.parameters, near)
     yield from rounds(lane, drafter, verifier)

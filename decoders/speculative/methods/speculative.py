@@ -12,14 +12,14 @@ from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def speculative_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     return simplest(draft_chain(parameters), temperature)
 
 
 @draft_and_verify(
-    parts,
+    speculative_pair,
     name="speculative",
     title="Speculative decoding",
     needs=("target", "draft"),
@@ -44,5 +44,5 @@ def speculative(lane: Lane) -> Iterator[None]:
     The text is distributed exactly as if the target had written it alone. At temperature 0 a guess passes
     if it is the target's most likely token.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = speculative_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

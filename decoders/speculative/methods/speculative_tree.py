@@ -13,14 +13,14 @@ from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier,
 from decoders.strategy import Parameter
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def speculative_tree_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A tree of fixed widths from the draft; greedy match at temperature 0, else recursive rejection."""
     temperature = parameters["temperature"]
     return simplest(drafted(DRAFT_MODEL, widths(parameters["widths"], temperature)), temperature)
 
 
 @draft_and_verify(
-    parts,
+    speculative_tree_pair,
     name="speculative_tree",
     title="Speculative tree",
     needs=("target", "draft"),
@@ -45,5 +45,5 @@ def speculative_tree(lane: Lane) -> Iterator[None]:
 
     More guesses pass than in a chain, but the target evaluates more positions in each forward.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = speculative_tree_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -119,7 +119,7 @@ def spine(widths: list[int]) -> dict[tuple[int, ...], int]:
     return {(0,) * depth: width for depth, width in enumerate(widths)}
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def staged_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A spine with leaves from a staged draft model; greedy match at temperature 0, else token rejection."""
     temperature, widths, stage = parameters["temperature"], parameters["widths"], parameters["stage"]
     shape = skeleton(spine(widths), temperature)
@@ -137,7 +137,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    staged_pair,
     name="staged",
     title="Staged speculative decoding",
     needs=("target", "draft"),
@@ -178,5 +178,5 @@ def staged_decoding(lane: Lane) -> Iterator[None]:
     tokens as without the table, from the same distribution, only in fewer forwards; so the text is the
     target's in either case.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = staged_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

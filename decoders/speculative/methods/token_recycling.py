@@ -115,13 +115,13 @@ def recycled(template: dict[str, int], table: Table) -> Drafter:
     )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def token_recycling_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Recycled tokens, from an empty table; greedy match at temperature 0, else node sampling."""
     return simplest(recycled(TEMPLATES[parameters["template"]], {}), parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    token_recycling_pair,
     name="token_recycling",
     title="Token Recycling",
     parameters=(
@@ -148,5 +148,5 @@ def token_recycling(lane: Lane) -> Iterator[None]:
     their runs on later prompts shorter than those here. The smaller tree is for small models; the one of 80
     nodes is theirs.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = token_recycling_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -91,7 +91,7 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
     )
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def typical_acceptance_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model, and the relaxed rule."""
     temperature = parameters["temperature"]
     return (
@@ -102,7 +102,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    typical_acceptance_pair,
     name="typical_acceptance",
     title="Typical acceptance",
     needs=("target", "draft"),
@@ -134,5 +134,5 @@ def typical_acceptance(lane: Lane) -> Iterator[None]:
     target finds the token plausible, so its distribution is not the target's; the lane says how far it
     deviates. With both thresholds at their largest no guess passes, and the target writes alone.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = typical_acceptance_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -19,7 +19,7 @@ from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def universal_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain through text or through tokens, and its simplest exact verifier."""
     if parameters["through"] == TEXT:
         drafter = text_drafter(parameters)
@@ -29,7 +29,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    universal_pair,
     name="universal",
     title="Universal drafting",
     needs=("target", "draft"),
@@ -75,6 +75,6 @@ def universal(lane: Lane) -> Iterator[None]:
     Timor et al. (2025), Accelerating LLM Inference with Lossless Speculative Decoding Algorithms for
     Heterogeneous Vocabularies.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = universal_pair(lane.parameters)
     lane.scorers["draft"] = OwnTokens(lane)
     yield from rounds(lane, drafter, verifier)

@@ -21,7 +21,7 @@ from decoders.strategy import Parameter
 from decoders.trace.events import GAUGE
 
 
-def parts(parameters: dict, kept: list[int] | None = None) -> tuple[Drafter, Verifier, float]:
+def vocabtrim_pair(parameters: dict, kept: list[int] | None = None) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model over the tokens `kept` (None: all); the simplest exact verifier."""
     temperature = parameters["temperature"]
     source = DRAFT_MODEL if kept is None else trimmed(draft_logits, kept, DRAFT_MODEL.name)
@@ -35,7 +35,7 @@ def draft_logits(lane: Lane, nodes: list[int]) -> torch.Tensor:
 
 
 @draft_and_verify(
-    parts,
+    vocabtrim_pair,
     name="vocabtrim",
     title="VocabTrim",
     needs=("target", "draft"),
@@ -83,7 +83,7 @@ def vocabtrim(lane: Lane) -> Iterator[None]:
         f"The draft may propose {len(kept):,} of {size:,} tokens; they are {share:.1%} of the tokens of "
         f"“{parameters['store']}”."
     )
-    drafter, verifier, _ = parts(parameters, kept if len(kept) < size else None)
+    drafter, verifier, _ = vocabtrim_pair(parameters, kept if len(kept) < size else None)
     inside, recorded = set(kept), lane.written
     for _ in rounds(lane, drafter, verifier):
         path = lane.tree.path(lane.tip)

@@ -112,13 +112,13 @@ def planning(parameters: dict) -> Drafter:
     return replace(inner, propose=propose, observe=observe)
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def clasp_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A confident chain from the planned layers; greedy match at temperature 0, else token rejection."""
     return simplest(planning(parameters), parameters["temperature"])
 
 
 @draft_and_verify(
-    parts,
+    clasp_pair,
     name="clasp",
     title="CLaSp",
     parameters=(
@@ -147,5 +147,5 @@ def clasp(lane: Lane) -> Iterator[None]:
 
     The first two tokens are written without a draft, since there is no plan yet.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = clasp_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -49,7 +49,7 @@ def grouped(lane: Lane) -> Layers | None:
     return Layers.grouped(lane.parameters["group"], engine.layer_count)
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def easyspec_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the grouped draft, with its own distribution; the simplest exact verifier."""
     temperature = parameters["temperature"]
     shape = widths([1] * parameters["num_assistant_tokens"], temperature)
@@ -74,7 +74,7 @@ def depths(layers: Layers) -> str:
 
 
 @draft_and_verify(
-    parts,
+    easyspec_pair,
     name="easyspec",
     title="EasySpec",
     needs=("target", "draft"),
@@ -100,7 +100,7 @@ def depths(layers: Layers) -> str:
     ),
     papers=("easyspec",),
     views=TIMED_VIEWS,
-    parts=lambda parameters: [*described(*parts(parameters)), calibration(parameters)],
+    parts=lambda parameters: [*described(*easyspec_pair(parameters)), calibration(parameters)],
 )
 def easyspec(lane: Lane) -> Iterator[None]:
     """Runs the attentions of several draft layers at once: faster drafts, slightly worse tokens.
@@ -116,7 +116,7 @@ def easyspec(lane: Lane) -> Iterator[None]:
     itself or the draft model. On one device nothing is faster; only the acceptance figures are meaningful
     here.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = easyspec_pair(lane.parameters)
     if lane.parameters["drafter"] == ITSELF:
         lane.scorers["draft"].close()
         lane.scorers["draft"] = lane.attach(lane.models["target"])

@@ -84,7 +84,7 @@ def mark_of(parameters: dict, target) -> int | None:
     return ids[0] if len(ids) == 1 else None
 
 
-def parts(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Verifier, float]:
+def fragments_pair(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Verifier, float]:
     """A tree from the heads; greedy match or node sampling, or typical acceptance; cut to whole fragments
     unless the model has no `mark`.
     """
@@ -107,7 +107,7 @@ def parts(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Verifier, f
 
 
 @draft_and_verify(
-    parts,
+    fragments_pair,
     name="fragments",
     title="Whole fragments",
     parameters=(
@@ -169,5 +169,5 @@ def fragments(lane: Lane) -> Iterator[None]:
         lane.note(MISSING.format(target.name))
     elif mark is None and lane.parameters["whole"]:
         lane.note(PLAIN.format(target.name, lane.parameters["mark"]))
-    drafter, verifier, _ = parts(lane.parameters, mark)
+    drafter, verifier, _ = fragments_pair(lane.parameters, mark)
     yield from rounds(lane, drafter, verifier)

@@ -106,13 +106,13 @@ def adapter_of(parameters: dict, target) -> Kangaroo:
     return plain.to(shared.embed.device, shared.embed.dtype).eval().requires_grad_(False)
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def kangaroo_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the adapter; greedy match at temperature 0, else the chosen verifier."""
     return chosen(chain(parameters), parameters)
 
 
 @draft_and_verify(
-    parts,
+    kangaroo_pair,
     name="kangaroo",
     title="Kangaroo",
     parameters=(
@@ -139,7 +139,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("kangaroo",),
     views=EXIT_VIEWS,
-    together=chosen_fits(parts),
+    together=chosen_fits(kangaroo_pair),
     reads=reads_layers,
     suits=suited(adapter_of),
 )
@@ -158,7 +158,7 @@ def kangaroo(lane: Lane) -> Iterator[None]:
     the prompt through the first layers. Where no adapter was trained for the target, the plain exit drafts,
     and the lane says so.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = kangaroo_pair(lane.parameters)
     if lane.parameters["adapter"] == EITHER and "kangaroo" not in lane.models["target"].heads:
         lane.note(PLAIN.format(lane.models["target"].name))
     yield from rounds(lane, drafter, verifier)

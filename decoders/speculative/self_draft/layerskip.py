@@ -41,7 +41,7 @@ def suits(parameters: dict, target) -> str | None:
     return f"The model has {layers} layers, so exit_layer must be at most {layers}, not {asked}."
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def layerskip_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the first layers; greedy match at temperature 0, else the chosen verifier."""
     temperature = parameters["temperature"]
     shape = widths([1] * parameters["num_assistant_tokens"], temperature)
@@ -50,7 +50,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    layerskip_pair,
     name="layerskip",
     title="LayerSkip",
     parameters=(
@@ -69,7 +69,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("layerskip",),
     views=LAYER_VIEWS,
-    together=chosen_fits(parts),
+    together=chosen_fits(layerskip_pair),
     reads=reads_layers,
     suits=suits,
 )
@@ -87,5 +87,5 @@ def layerskip(lane: Lane) -> Iterator[None]:
     There is no second model and no second cache. A pass through some of the layers counts as that fraction
     of a target forward, so tokens per target forward show the gain.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = layerskip_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

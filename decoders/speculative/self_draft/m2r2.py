@@ -71,7 +71,7 @@ def adapters_of(parameters: dict, target) -> M2R2:
     return silent.to(shared.embed.device, shared.embed.dtype).eval().requires_grad_(False)
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def m2r2_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the fast stream; greedy match at temperature 0, else the chosen verifier."""
 
     def started(lane: Lane) -> Doubled:
@@ -87,7 +87,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    m2r2_pair,
     name="m2r2",
     title="M2R2",
     parameters=(
@@ -114,7 +114,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("m2r2",),
     views=EXIT_VIEWS,
-    together=chosen_fits(parts),
+    together=chosen_fits(m2r2_pair),
     reads=reads_layers,
     suits=suited(adapters_of),
 )
@@ -135,7 +135,7 @@ def m2r2(lane: Lane) -> Iterator[None]:
     layers. Where the project has no adapters for the target, the fast stream is the usual one, and the lane
     says so. Reconstructed: no code was published.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = m2r2_pair(lane.parameters)
     if lane.parameters["adapters"] == EITHER and lane.models["target"].m2r2 is None:
         lane.note(PLAIN.format(lane.models["target"].name))
     yield from rounds(lane, drafter, verifier)

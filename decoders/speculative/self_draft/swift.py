@@ -79,7 +79,7 @@ def searching(parameters: dict) -> Drafter:
     return replace(self_drafted(layers, shape, "a thinner target", says), observe=observe)
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def swift_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A confident chain from the target without the skipped blocks; greedy match at temperature 0, else the
     chosen verifier.
     """
@@ -87,7 +87,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 @draft_and_verify(
-    parts,
+    swift_pair,
     name="swift",
     title="SWIFT",
     parameters=(
@@ -103,7 +103,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("swift",),
     views=LAYER_VIEWS,
-    together=chosen_fits(parts),
+    together=chosen_fits(swift_pair),
     reads=reads_layers,
 )
 def swift(lane: Lane) -> Iterator[None]:
@@ -123,5 +123,5 @@ def swift(lane: Lane) -> Iterator[None]:
     sets without improvement, or after 1,000 sets. It starts again with each text, whereas the authors
     continue it from one text to the next. Its passes are counted as target forwards too.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    drafter, verifier, _ = swift_pair(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -40,7 +40,7 @@ def layers_of(lane: Lane) -> Layers:
     return Layers.only(kept(total, lane.parameters["speedup"]), total)
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+def unified_layer_skipping_pair(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Where drafts are checked: a chain from the kept layers, greedy match or token rejection."""
     temperature = parameters["temperature"]
     says = "Evenly spaced layers of the target guess, one pass per token."
@@ -51,7 +51,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def badge(parameters: dict) -> str:
     """What the text promises: nothing where layers are skipped and no verification follows."""
     if parameters["checked"]:
-        return speculation.badge(*parts(parameters))
+        return speculation.badge(*unified_layer_skipping_pair(parameters))
     if parameters["speedup"] > 1.0:
         return "relaxed"
     return "lossless: equal to greedy" if parameters["temperature"] == 0.0 else "exact in distribution"
@@ -60,7 +60,7 @@ def badge(parameters: dict) -> str:
 def described(parameters: dict) -> list[Part]:
     """Its parts, for its card."""
     if parameters["checked"]:
-        return speculation.described(*parts(parameters))
+        return speculation.described(*unified_layer_skipping_pair(parameters))
     says = "Keeps the first layer, the last, and evenly spaced ones between, as many as the speed-up allows."
     return [Part("layers", "evenly spaced layers", says), PROCESSORS]
 
@@ -96,7 +96,7 @@ def unified_layer_skipping(lane: Lane) -> Iterator[None]:
     target's.
     """
     if lane.parameters["checked"]:
-        drafter, verifier, _ = parts(lane.parameters)
+        drafter, verifier, _ = unified_layer_skipping_pair(lane.parameters)
         yield from rounds(lane, drafter, verifier)
         return
     greedy, part, prompt = lane.parameters["temperature"] == 0.0, layers_of(lane), lane.tip

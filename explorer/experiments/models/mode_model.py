@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from transformers import LlamaForCausalLM
 
-from decoders.lenses.mask_modes import MODES, read
+from decoders.lenses.mask_modes import MODES, forward_in_mode
 from explorer.experiments.models.small import fit
 from explorer.experiments.models.small_llama import small_llama
 from explorer.tasks.python_programs import TEMPLATES
@@ -79,7 +79,7 @@ def rows_of(mode: str, some: list[tuple[str, str]], seed: int) -> Rows:
 
 def loss_of(model: LlamaForCausalLM, rows: Rows) -> torch.Tensor:
     """Mean loss in nats over the labels."""
-    logits = read(model, rows.tokens, rows.mode, rows.sources).logits
+    logits = forward_in_mode(model, rows.tokens, rows.mode, rows.sources).logits
     return torch.nn.functional.cross_entropy(
         logits.flatten(0, 1).float(), rows.labels.flatten(), ignore_index=NO_LABEL
     )
@@ -104,7 +104,7 @@ def written(model: LlamaForCausalLM, mode: str, says: str, longest: int = LONGES
     source = [PREFIX[mode], *letters(says), BETWEEN]
     text = list(source)
     while len(text) < len(source) + longest:
-        logits = read(model, torch.tensor([text]), mode, [len(source)]).logits[0, -1]
+        logits = forward_in_mode(model, torch.tensor([text]), mode, [len(source)]).logits[0, -1]
         text.append(int(logits.argmax()))
         if text[-1] >= len(LETTERS):
             return "".join(LETTERS[token] for token in text[len(source) : -1])
@@ -115,5 +115,5 @@ def written(model: LlamaForCausalLM, mode: str, says: str, longest: int = LONGES
 def filled(model: LlamaForCausalLM, rows: Rows) -> float:
     """The share of labels that are the most likely token."""
     wanted = rows.labels != NO_LABEL
-    likeliest = read(model, rows.tokens, rows.mode, rows.sources).logits.argmax(-1)
+    likeliest = forward_in_mode(model, rows.tokens, rows.mode, rows.sources).logits.argmax(-1)
     return float((likeliest == rows.labels)[wanted].float().mean())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from decoders.models.own_text import drawn
+from decoders.models.own_text import texts_of_model
 from explorer.experiments import Models, progress
 from visualizers.scene.marks import visible
 
@@ -24,7 +24,7 @@ def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> tor
     torch.manual_seed(seed)
     batches = []
     for first in progress.each(range(0, rows, WRITERS)):
-        batches.append(drawn(target.model, begin, min(WRITERS, rows - first), length).cpu())
+        batches.append(texts_of_model(target.model, begin, min(WRITERS, rows - first), length).cpu())
     return torch.cat(batches)
 
 

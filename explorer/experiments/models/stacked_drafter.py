@@ -11,7 +11,7 @@ from decoders.heads import Taps, Target
 from decoders.heads.feature_drafters.eagle import TOKEN_WEIGHT
 from decoders.heads.feature_drafters.feature_drafter import FeatureDrafter
 from decoders.heads.parts.layers import DecoderLayer, Past, one_after_another
-from decoders.heads.parts.module import cross_entropy, noisy
+from decoders.heads.parts.module import cross_entropy, with_uniform_noise
 
 
 class StackedDrafter(FeatureDrafter):
@@ -43,7 +43,7 @@ class StackedDrafter(FeatureDrafter):
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """EAGLE's: smooth L1 to the target's states, and 0.1 times the cross-entropy at a quarter of them."""
-        hidden = noisy(taps.hidden, taps.tokens) if self.training else taps.hidden
+        hidden = with_uniform_noise(taps.hidden, taps.tokens) if self.training else taps.hidden
         positions = torch.arange(hidden.shape[1] - 1, device=hidden.device)
         predicted, _ = self.layer(self.joined(taps.tokens[:, 1:], hidden[:, :-1]), positions)
         rows = self.loss_rows(taps.tokens, predicted.shape[1])

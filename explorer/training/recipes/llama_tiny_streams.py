@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from decoders.heads import ParallelStreams, Target
 from decoders.models.loaded_model import LoadedModel
-from decoders.parallel.stream_trunk import KV, Noted, nothing, read
+from decoders.parallel.stream_trunk import KV, Noted, nothing, through_layers
 from explorer.corpus import IGNORED
 from explorer.training import loop
 from explorer.training.data.sections import SECTIONS, Record, record
@@ -89,11 +89,11 @@ def lower(model, rows, lengths, reads, positions, sees, first: int) -> tuple:
     embed, layers = model.get_input_embeddings(), range(model.config.num_hidden_layers)
     none = torch.zeros(len(rows), 0, dtype=torch.bool)
     at = torch.arange(rows.shape[1]).expand(len(rows), -1)
-    x, past = read(model, embed(rows), at, nothing(model, len(rows)), none, layers)
+    x, past = through_layers(model, embed(rows), at, nothing(model, len(rows)), none, layers)
     inside = (at < lengths[:, None])[..., None]
     means = (model.base_model.norm(x) * inside).sum(1) / lengths[:, None]
     below = shared(past[:first])
-    x, _ = read(
+    x, _ = through_layers(
         model, embed(reads).flatten(0, 1), positions.flatten(0, 1), below, per_stream(sees), layers[:first]
     )
     return x.unflatten(0, (len(rows), SECTIONS)), means, [part for pair in past[first:] for part in pair]
@@ -123,7 +123,9 @@ class Lesson:
         sections = torch.arange(SECTIONS).repeat(count)
         noted = Noted(per_stream(notes), visible.flatten(0, 1), sections)
         x, positions = batch.x.flatten(0, 1), batch.positions.flatten(0, 1)
-        x, _ = read(self.model, x, positions, past, per_stream(batch.sees), self.layers, self.streams, noted)
+        x, _ = through_layers(
+            self.model, x, positions, past, per_stream(batch.sees), self.layers, self.streams, noted
+        )
         return x.unflatten(0, (count, SECTIONS))
 
     def costs(self, batch: Batch, states: torch.Tensor) -> torch.Tensor:

@@ -177,5 +177,5 @@ def test_a_target_that_names_few_tokens_is_refused():
     engine = SimpleNamespace(gives=lambda capability: False)
     served = SimpleNamespace(name="far", model_kind="causal", engine=engine)
     given = {"constraint": "regex", "constraint_bias": True}
-    assert "'far' does not give" in bias.problem(given, {"target": served})
-    assert bias.problem({"constraint_bias": True}, {"target": served}) is None
+    assert "'far' does not give" in bias.bias_problem(given, {"target": served})
+    assert bias.bias_problem({"constraint_bias": True}, {"target": served}) is None

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from decoders.diffusion.canvas import Guess
-from decoders.diffusion.chain_verify import grow
+from decoders.diffusion.chain_verify import drafted_canvases
 from decoders.lane import Lane, Limits
 from decoders.models.tabular_denoiser import TabularDenoiser
 from decoders.trace.events import Cell, Commit, Forward, Propose, Verdict
@@ -109,10 +109,10 @@ def test_more_branches_never_accept_less_from_the_same_canvas():
     """All canvases of fewer branches are among those of more, if they fit."""
     guessed = Guess(list(range(5)), [0] * 5, torch.linspace(0.9, 0.5, 5), *[torch.zeros(5, 2)] * 3)
     steps = [[i] for i in range(1, 5)]
-    reached = [{frozenset(d.filled) for d in grow(guessed, steps, b, 99)} for b in range(1, 5)]
+    reached = [{frozenset(d.filled) for d in drafted_canvases(guessed, steps, b, 99)} for b in range(1, 5)]
     assert all(few <= more for few, more in zip(reached, reached[1:], strict=False))
     assert len(reached[0]) == 5 and len(reached[3]) == 2**4
-    assert [frozenset(d.filled) for d in grow(guessed, steps, 2, 5)][1:] == [
+    assert [frozenset(d.filled) for d in drafted_canvases(guessed, steps, 2, 5)][1:] == [
         frozenset(range(1, depth + 1)) for depth in range(1, 5)
     ]
 

@@ -10,10 +10,10 @@ from decoders.lenses.binary_trees import (
     EMPTY,
     Node,
     items,
-    plain,
     scores,
     sequences,
     tree_of,
+    unbinarized,
     wrong,
 )
 from decoders.lenses.binary_trees import binary as to_binary
@@ -62,7 +62,7 @@ def test_encode_then_decode_is_the_identity():
     rng = random.Random(0)
     for _ in range(300):
         tree = random_tree(rng, 5)
-        assert again(tree) == tree and plain(to_binary(tree)) == tree
+        assert again(tree) == tree and unbinarized(to_binary(tree)) == tree
 
 
 def test_any_sequences_make_a_tree():

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from decoders.lenses.mask_modes import MODES, mode_mask, read, shortened
+from decoders.lenses.mask_modes import MODES, forward_in_mode, mode_mask, shortened
 
 SOURCE, TEXT = 4, [7, 40, 41, 9, 5, 12, 40]
 
 
 def states(model, mode, tokens):
     """The states [L + 1, T, d] of a text."""
-    found = read(model.model, torch.tensor([tokens]), mode, [SOURCE], output_hidden_states=True)
+    found = forward_in_mode(model.model, torch.tensor([tokens]), mode, [SOURCE], output_hidden_states=True)
     return torch.stack(found.hidden_states)[:, 0]
 
 
@@ -37,10 +37,12 @@ def test_decoder_mode_is_the_causal_forward_bit_for_bit(kind, tiny_model):
     model.set_attn_implementation("eager")
     try:
         rows = torch.tensor([TEXT, TEXT[::-1]])
-        assert torch.equal(read(model, rows, "decoder", [2, 3]).logits, model(input_ids=rows).logits)
+        assert torch.equal(
+            forward_in_mode(model, rows, "decoder", [2, 3]).logits, model(input_ids=rows).logits
+        )
     finally:
         model.set_attn_implementation(before)
-    fused = read(model, rows, "decoder", [2, 3]).logits - model(input_ids=rows).logits
+    fused = forward_in_mode(model, rows, "decoder", [2, 3]).logits - model(input_ids=rows).logits
     assert float(fused.abs().max()) < 1e-5
 
 
@@ -59,7 +61,7 @@ def test_a_source_token_changes_earlier_ones_only_where_both_directions_are_seen
 def test_without_a_source_two_modes_are_one(tiny_model):
     rows = torch.tensor([TEXT])
     found = [
-        read(tiny_model().model, rows, mode, [source]).logits
+        forward_in_mode(tiny_model().model, rows, mode, [source]).logits
         for mode, source in (("decoder", 3), ("encoder-decoder", 0), ("encoder-decoder", 1))
     ]
     assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])

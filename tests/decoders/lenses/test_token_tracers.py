@@ -99,13 +99,13 @@ def test_swapped_tokens_are_drawn_by_weight_and_never_the_one_that_stands_there(
 
 def test_noise_moves_an_embedding_by_a_share_of_its_norm(tiny_model):
     embedding = torch.tensor([3.0, 4.0, 0.0])
-    moved = tracing.noisy(embedding, 4, 0.5, 0)
+    moved = tracing.noisy_embeddings(embedding, 4, 0.5, 0)
     assert all(float((one - embedding).norm()) == pytest.approx(2.5, abs=1e-5) for one in moved)
     model = tiny_model()
     table = model.model.get_input_embeddings().weight
     still = [[table[token]] for token in TEXT]
     assert float(tracing.text_trace(model.engine, TEXT, of_swaps(still))[0].max()) < 1e-9
-    loud = [tracing.noisy(table[token], 2, 0.5, 0) for token in TEXT]
+    loud = [tracing.noisy_embeddings(table[token], 2, 0.5, 0) for token in TEXT]
     assert float(tracing.text_trace(model.engine, TEXT, of_swaps(loud))[0].diagonal().min()) > 0
 
 

@@ -132,7 +132,7 @@ def test_what_is_learned_is_what_decoding_reads(masked):
         ("learned, times alpha", mask.kept * mask.alphas),
     ):
         own = {"memory_sink": 2, "memory_recent": 4, "memory_block": 1, "memory_align": 2}
-        parameters = options.check({"memory": "leank", "memory_mask": source, **own})
+        parameters = options.check_memory({"memory": "leank", "memory_mask": source, **own})
         scorer = MemoryEngine(masked.engine, parameters, (), mask).attach(Tree(TEXT[:start]))
         node, found = start - 1, []
         scorer.score([node])

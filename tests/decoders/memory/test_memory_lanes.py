@@ -104,7 +104,7 @@ def test_drafts_change_nothing_until_they_are_committed(tiny_model, name):
 
 def run_settings(name):
     """The parameters of a policy with all defaults."""
-    return options.check({"memory": name, **TIGHT[name]})
+    return options.check_memory({"memory": name, **TIGHT[name]})
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "qwen3"])
@@ -123,7 +123,7 @@ def test_drift_is_measured_on_the_committed_text(models):
     trace = run(models, tokens=6, memory="gear", **TIGHT["gear"])
     text, engine = PROMPT + trace.output(), models["target"].engine
     tree = Tree(list(PROMPT))
-    scorer = MemoryEngine(engine, options.check({"memory": "gear", **TIGHT["gear"]})).attach(tree)
+    scorer = MemoryEngine(engine, options.check_memory({"memory": "gear", **TIGHT["gear"]})).attach(tree)
     whole = engine.attach(Tree(text))
     full = whole.score(list(range(len(text)))).log_softmax(-1)
     whole.close()

@@ -66,7 +66,7 @@ def test_every_strategy_decodes_with_it_as_here_or_is_refused_in_a_sentence(name
         return
     found = there.run()
     assert name not in UNFIT
-    trace.check(found.to_json())
+    trace.check_trace(found.to_json())
     if name not in ROUNDING:
         assert found.output() == lane(here, name, draft, seed=3, new_tokens=7).run().output()
 

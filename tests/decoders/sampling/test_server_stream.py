@@ -34,7 +34,7 @@ def test_at_temperature_0_it_is_greedy_decoding(served, here):
         assert [t for t, _ in mine.top] == [t for t, _ in whole.top] and mine.among == 20
         assert [p for _, p in mine.top] == pytest.approx([p for _, p in whole.top], abs=1e-4)
         assert mine.rest == pytest.approx(whole.rest, abs=1e-4) and 0.0 < mine.unseen < mine.rest
-    trace.check(found.to_json())
+    trace.check_trace(found.to_json())
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
@@ -132,7 +132,7 @@ def test_a_fault_ends_the_lane_with_a_sentence_and_keeps_its_trace(fault, here, 
         found = follow(served, temperature=1.5).run()
     assert len(found.output()) == (0 if at_start else 2)
     assert re.search(says, found.ended) and found.ended.endswith(".")
-    trace.check(found.to_json())
+    trace.check_trace(found.to_json())
 
 
 def test_a_slow_server_ends_the_lane(server, served):

@@ -45,7 +45,7 @@ def test_at_temperature_0_it_is_greedy_decoding(spoken, folder, here):
         assert [t for t, _ in mine.top] == [t for t, _ in whole.top] and mine.among == 20
         assert [p for _, p in mine.top] == pytest.approx([p for _, p in whole.top], abs=1e-4)
     assert "names tokens by their texts" in found.to_json()["steps"][0]["events"][0]["text"]
-    trace.check(found.to_json())
+    trace.check_trace(found.to_json())
 
 
 def test_a_chat_is_sent_the_prompt_as_a_message_and_how_to_draw(server, folder):
@@ -143,7 +143,7 @@ def test_a_fault_ends_the_lane_with_a_sentence_and_keeps_its_trace(fault, spoken
     found = follow(served, temperature=1.5).run()
     assert len(found.output()) == (0 if {"status", "raw"} & settings.keys() else 2)
     assert re.search(says, found.ended) and found.ended.endswith(".")
-    trace.check(found.to_json())
+    trace.check_trace(found.to_json())
 
 
 def test_events_that_write_nothing_are_no_steps(server, folder):
@@ -174,4 +174,4 @@ def test_a_written_token_without_a_log_probability_has_none(spoken, folder):
     found = follow(load(reached(spoken, folder)), new_tokens=3, top_logprobs=5).run()
     assert [value for s in found.steps for commit in s.of(Commit) for value in commit.logprobs] == [None] * 3
     assert all(e.logprob is None for s in found.steps for e in s.of(Propose))
-    trace.check(json.loads(json.dumps(found.to_json(), allow_nan=False)))
+    trace.check_trace(json.loads(json.dumps(found.to_json(), allow_nan=False)))

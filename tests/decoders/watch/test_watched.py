@@ -19,7 +19,7 @@ from transformers.generation.streamers import BaseStreamer
 
 from decoders import watch
 from decoders.trace.events import Commit, Propose, Verdict
-from decoders.trace.trace import check, malformed
+from decoders.trace.trace import check_trace, malformed
 from decoders.watch import seams
 from decoders.watch.next_tokens import NextTokens
 from tests.helpers.watched_calls import PROMPT, assistant, both, encoded
@@ -107,7 +107,7 @@ def test_what_raises_leaves_the_trace_up_to_there(model, mode):
     found = run.trace
     assert found.ended == "generate raised RuntimeError: out of luck."
     assert malformed((e for s in found.steps for e in s.events), length) is None
-    check(found.to_json())
+    check_trace(found.to_json())
     assert found.costs.target_forwards >= 2
     if mode == "assisted":
         drafted = {e.node for s in found.steps for e in s.of(Propose) if e.source == "draft"}

@@ -89,7 +89,7 @@ def test_a_value_alone_spoils_with_its_noise():
     luck = random.Random(0)
     true, errors = [0.0, 0.3, 1.0], []
     for deviation in (0.01, 0.1, 0.5, 5.0):
-        off = [abs(scorers.noisy(v, deviation, luck.random()) - v) for v in true for _ in range(300)]
+        off = [abs(scorers.noisy_score(v, deviation, luck.random()) - v) for v in true for _ in range(300)]
         assert all(0.0 <= v + 0.0 <= 1.0 for v in off)
         errors.append(sum(off) / len(off))
     assert errors == sorted(errors) and errors[0] < 0.02

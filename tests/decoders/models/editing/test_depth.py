@@ -6,7 +6,7 @@ import torch
 from decoders.engine.layers import Layers
 from decoders.lane import Lane, Limits
 from decoders.models.edited_names import Blocks
-from decoders.models.editing.depth import left_out, without
+from decoders.models.editing.depth import left_out, without_blocks
 from decoders.models.loaded_model import LoadedModel
 from tests.helpers import tiny_models
 
@@ -31,7 +31,7 @@ def test_a_copy_without_blocks_is_the_model_that_leaves_them_out(kind, tiny_mode
         with left_out(model, chosen):
             expected = model(IDS).logits
         assert not torch.allclose(expected, whole)
-        found = without(model, chosen)
+        found = without_blocks(model, chosen)
         torch.testing.assert_close(found(IDS).logits, expected)
         assert found.config.num_hidden_layers == 2 - len(chosen.attention & chosen.mlp)
     assert torch.equal(model(IDS).logits, whole)
@@ -39,9 +39,9 @@ def test_a_copy_without_blocks_is_the_model_that_leaves_them_out(kind, tiny_mode
 
 def test_no_blocks_less_is_the_model(tiny_model):
     model = tiny_model().model
-    assert torch.equal(without(model, blocks(set(), set()))(IDS).logits, model(IDS).logits)
+    assert torch.equal(without_blocks(model, blocks(set(), set()))(IDS).logits, model(IDS).logits)
     with pytest.raises(ValueError, match="no layer 3 to drop; the model has 2"):
-        without(model, blocks({2}, set()))
+        without_blocks(model, blocks({2}, set()))
 
 
 def test_it_says_what_the_engine_says_of_these_layers(tiny_model):
@@ -64,7 +64,7 @@ def test_it_says_what_the_engine_says_of_these_layers(tiny_model):
 
 def test_an_edited_model_drafts_for_its_origin():
     target = tiny_models.make()
-    thin = LoadedModel("thin", without(target.model, blocks({1}, {1})), target.tokenizer)
+    thin = LoadedModel("thin", without_blocks(target.model, blocks({1}, {1})), target.tokenizer)
     prompt = target.encode("the cat sat")
     models = {"target": target, "draft": thin}
     lane = Lane("speculative", prompt, models, {"temperature": 0.0}, limits=Limits(12)).run()

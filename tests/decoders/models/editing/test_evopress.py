@@ -10,7 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from decoders.models.edited_names import Blocks, blocks
 from decoders.models.editing.depth import left_out
-from decoders.models.editing.evopress import children_of, drawn, evolve, generations_for
+from decoders.models.editing.evopress import children_of, evolve, generations_for, random_blocks
 
 LAYERS, DROPS = 8, 3
 
@@ -129,11 +129,11 @@ def test_nothing_to_drop_is_the_model_itself():
 
 def test_children_differ_from_each_other_and_from_their_parent():
     rng = random.Random(0)
-    parent = drawn(LAYERS, DROPS, False, rng)
+    parent = random_blocks(LAYERS, DROPS, False, rng)
     children = children_of(parent, LAYERS, False, 32, rng)
     assert len({*children, parent}) == 33
     assert all(len(child.attention - parent.attention) <= 3 for child in children)
-    few = children_of(drawn(3, 1, True, rng), 3, True, 32, rng)
+    few = children_of(random_blocks(3, 1, True, rng), 3, True, 32, rng)
     assert len(few) == 2  # there are no more
 
 

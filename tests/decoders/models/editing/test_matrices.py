@@ -10,7 +10,7 @@ from decoders.models.editing.matrices import (
     low_rank,
     own_rows,
     pruned,
-    rounded,
+    rounded_weight,
 )
 
 W = torch.tensor([[4.0, -1.0, 2.0, 0.5], [0.1, 0.2, -0.3, 0.4]])
@@ -37,15 +37,15 @@ def test_two_of_four_keeps_the_largest_two_of_every_four():
 
 
 def test_rounding_to_three_bits_has_seven_levels_and_errs_by_half_a_step():
-    found = rounded(W, 3)
+    found = rounded_weight(W, 3)
     assert torch.allclose(found[0], torch.tensor([4.0, -4 / 3, 8 / 3, 0.0]))
     torch.manual_seed(0)
     some = torch.randn(5, 100)
     for bits in (2, 3, 4, 8):
         steps = some.abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
-        levels = (rounded(some, bits) / steps).round()
+        levels = (rounded_weight(some, bits) / steps).round()
         assert len(levels.unique()) <= 2**bits - 1
-        assert ((rounded(some, bits) - some).abs() <= steps / 2 + 1e-6).all()
+        assert ((rounded_weight(some, bits) - some).abs() <= steps / 2 + 1e-6).all()
 
 
 def test_low_rank_is_the_nearest_of_its_rank():

@@ -65,7 +65,7 @@ def test_the_greedy_map_is_near_the_budget():
         assert minimum_entropy_coupling.size(law, above) > bits
         groups = [(x,) for x in range(len(law))]
         while minimum_entropy_coupling.size(law, groups) > bits:
-            groups = minimum_entropy_coupling.merged(law, groups, largest=False)
+            groups = minimum_entropy_coupling.merge_groups(law, groups, largest=False)
         only_small += bits - minimum_entropy_coupling.size(law, groups) > limit
     assert only_small > 10
 

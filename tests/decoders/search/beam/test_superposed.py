@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 import torch
 
-from decoders.datastore import followers, joined, texts
+from decoders.datastore import concatenated_texts, followers, texts
 from decoders.engine.engine import Engine
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
@@ -64,7 +64,7 @@ def test_tokens_that_no_ngram_knows_are_out_unless_none_is_known():
 
 
 def test_ngrams_are_counted_within_texts_and_weighed_by_order():
-    known = followers(joined([[1, 2, 3], [1, 2, 4], [2, 3]]), 2)
+    known = followers(concatenated_texts([[1, 2, 3], [1, 2, 4], [2, 3]]), 2)
     assert known[(2,)] == Counter({3: 2, 4: 1}) and known[(1, 2)] == Counter({3: 1, 4: 1})
     assert (3, 1) not in known  # one text ends, another begins
     law = ngram_probs(known, [9, 1, 2], [0.1, 0.4])
@@ -87,7 +87,7 @@ def naive(target, k, alpha, temperature=0.5, top_k=6, weights=(0.2, 0.5), plain_
     first tokens by their log-probability, as in the paper; else scored as all others, as in the release.
     """
     model, embed = target.model, target.model.get_input_embeddings()
-    known = followers(joined([target.encode(t) for t in texts("stories")]), len(weights))
+    known = followers(concatenated_texts([target.encode(t) for t in texts("stories")]), len(weights))
     read = embed(torch.tensor([PROMPT]))
     drafts = [(0.0, [])]
     if plain_first:

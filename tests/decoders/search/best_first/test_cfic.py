@@ -6,7 +6,7 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.search.best_first.cfic import document_of, merged, sentences_of
+from decoders.search.best_first.cfic import document_of, merge_ranges, sentences_of
 from decoders.trace.events import Forward, Note, Score
 from decoders.trace.trace import malformed
 from tests.helpers import tiny_models
@@ -92,7 +92,7 @@ def test_a_passage_ends_where_the_end_of_the_text_is_likeliest():
 def test_overlapping_passages_become_one():
     trace = run((0, 1, 2), {SAT: 0.1, RAN: 0.3, FLEW: 0.6}, passages=2)  # cat to bird, dog to bird
     assert text(trace) == "the cat sat\nthe dog ran\na bird flew"
-    assert merged([(3, 5), (0, 1), (1, 2), (5, 6)]) == [(0, 2), (3, 6)]
+    assert merge_ranges([(3, 5), (0, 1), (1, 2), (5, 6)]) == [(0, 2), (3, 6)]
 
 
 def test_a_passage_is_never_shorter_than_its_sentence():

@@ -6,7 +6,7 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.search.planned.topic_tokens import Topics, named, sentences, topic_tokens
+from decoders.search.planned.topic_tokens import Topics, sentences, topic_tokens, typed_topic_tokens
 from decoders.trace.events import Distribution, Verdict
 from tests.helpers import tiny_models
 
@@ -142,7 +142,7 @@ def test_a_model_or_topic_that_is_not_there_is_refused_with_a_sentence(tiny_mode
 
 
 def test_names_of_topics_and_sentences_of_texts():
-    assert named("t3 <t1>,end") == ["<t3>", "<t1>", "<end>"] and named(" ") == []
+    assert typed_topic_tokens("t3 <t1>,end") == ["<t3>", "<t1>", "<end>"] and typed_topic_tokens(" ") == []
     text = 'He saw Mr. Fox. "Hi!" he said.\n\n"No." Then he ran'
     assert sentences(text) == ["He saw Mr. Fox.", ' "Hi!" he said.', '\n\n"No."', " Then he ran"]
     assert "".join(sentences(text)) == text and sentences("") == []

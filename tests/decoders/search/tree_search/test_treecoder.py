@@ -11,7 +11,7 @@ from decoders.chooser import Exhaustive, Random
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.tree_search.asap import Asap
-from decoders.search.tree_search.constraints import Gate, named
+from decoders.search.tree_search.constraints import Gate, constraint_names
 from decoders.search.tree_search.mcts import Edge
 from decoders.search.tree_search.program_tree import Programs
 from decoders.search.tree_search.treecoder import DECODERS, GatedSearch
@@ -229,7 +229,7 @@ def test_no_answer_of_a_task_is_refused_and_wrong_ones_are():
 
 
 def test_what_cannot_be_is_said(monkeypatch):
-    assert named({"constraints": "syntax, , tests, syntax"}) == ["syntax", "tests"]
+    assert constraint_names({"constraints": "syntax, , tests, syntax"}) == ["syntax", "tests"]
     for given, said in (
         ({"constraints": "style"}, "There is no constraint 'style'; choose any of: syntax, no comments"),
         ({"constraints": "keyword"}, "The constraint keyword needs keywords"),

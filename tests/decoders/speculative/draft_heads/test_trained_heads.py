@@ -16,7 +16,7 @@ from decoders.models.loading import load
 from decoders.models.table_model import exact_distribution
 from decoders.registry import strategies
 from decoders.speculative.draft_heads.trees import TREES
-from decoders.speculative.drafters.trained_head import TrainedHead, named
+from decoders.speculative.drafters.trained_head import TrainedHead, head_of_kind
 from decoders.testing import distance, random_table, shape_of
 from tests.helpers import tiny_models
 from tests.helpers.headed_tables import HeadedTable
@@ -132,4 +132,4 @@ def test_heads_of_several_folders_are_found_by_name(tmp_path, monkeypatch):
 
 
 def test_a_strategy_asks_the_model_for_its_head():
-    assert named("medusa")(object()) is None
+    assert head_of_kind("medusa")(object()) is None

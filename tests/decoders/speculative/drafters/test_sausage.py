@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from decoders.datastore import joined
+from decoders.datastore import concatenated_texts
 from decoders.speculative.drafters.sausage import NGrams, best_paths, common, oracle, repeats
 
 NEW, BIG, YORK, CITY = range(4)
@@ -67,7 +67,7 @@ def test_the_best_paths_are_those_of_all_paths(order, weight):
 
 def test_ngrams_lean_on_shorter_ones():
     """Two texts, 1 2 3 and 1 2 4: by hand, over five tokens."""
-    known = NGrams.of(joined([[1, 2, 3], [1, 2, 4]]), 3)
+    known = NGrams.of(concatenated_texts([[1, 2, 3], [1, 2, 4]]), 3)
     single = (1 + 1) / (6 + 5)  # of 3
     pair = (1 + single) / (2 + 1)  # 3 after 2
     assert math.exp(known.logprob((), 3, 5)) == pytest.approx(single)

@@ -6,11 +6,11 @@ import pytest
 
 from decoders import datastore
 from decoders.chooser import Exhaustive, Random
-from decoders.datastore import joined
+from decoders.datastore import concatenated_texts
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.search.tree_search.mcts import Edge
-from decoders.speculative.drafters.ngram_mcts import counted, nudge, puct, ranked, search
+from decoders.speculative.drafters.ngram_mcts import most_visited_paths, nudge, puct, search, trigram_table
 from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Propose
 from tests.helpers.losslessness import law_of_rounds
@@ -34,7 +34,7 @@ def test_the_worth_of_a_visit(weight, value):
 
 
 def test_weights_are_shares_that_grow_to_a_cap():
-    table = deepcopy(counted(joined([[0, 1, 2, 0, 1, 3], [0, 1, 2]])))
+    table = deepcopy(trigram_table(concatenated_texts([[0, 1, 2, 0, 1, 3], [0, 1, 2]])))
     assert table[0, 1] == {2: pytest.approx(2 / 3), 3: pytest.approx(1 / 3)}
     before = 0.0
     for _ in range(100):
@@ -47,7 +47,7 @@ def test_weights_are_shares_that_grow_to_a_cap():
 
 
 def test_only_the_heaviest_successors_are_kept():
-    table = counted(joined([[0, 1, token] for token in range(20)]))
+    table = trigram_table(concatenated_texts([[0, 1, token] for token in range(20)]))
     assert list(table[0, 1]) == list(range(12))
 
 
@@ -55,8 +55,8 @@ TABLE = {(0, 1): {2: 0.7, 3: 0.3}, (1, 2): {0: 0.9, 1: 0.1}, (1, 3): {3: 1.0}, (
 
 
 def test_a_long_search_prefers_the_heaviest_path_and_can_be_repeated():
-    first = ranked(search(TABLE, (0, 1), 300, 3, Random(0), ("search", 0)))
-    assert first == ranked(search(TABLE, (0, 1), 300, 3, Random(0), ("search", 0)))
+    first = most_visited_paths(search(TABLE, (0, 1), 300, 3, Random(0), ("search", 0)))
+    assert first == most_visited_paths(search(TABLE, (0, 1), 300, 3, Random(0), ("search", 0)))
     visits = dict(first)
     assert first[0][0] == (2,) and visits[2, 0] > visits[2, 1]
     deepest = max((path for path, _ in first if len(path) == 3), key=visits.get)
@@ -66,7 +66,7 @@ def test_a_long_search_prefers_the_heaviest_path_and_can_be_repeated():
 
 
 def test_two_tokens_that_were_never_seen_leave_nothing():
-    assert ranked(search(TABLE, (5, 5), 50, 3, Random(0), ("search", 0))) == []
+    assert most_visited_paths(search(TABLE, (5, 5), 50, 3, Random(0), ("search", 0))) == []
 
 
 def test_a_draft_keeps_to_its_budget(letters):

@@ -7,7 +7,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.interfaces import FIXED, Drafter
-from decoders.speculative.methods.lookahead import Pool, Window, parts
+from decoders.speculative.methods.lookahead import Pool, Window, lookahead_pair
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.testing import distance, random_table, shape_of
 from decoders.trace.events import Cell, Commit, Propose
@@ -125,7 +125,7 @@ def test_drawn_text_has_the_target_s_law(shape, eos, prompt_ngrams):
 
 def test_runs_that_begin_alike_share_their_beginning():
     lane = lane_of(TableModel(successor, 5), [0], 20, ngram_size=3)
-    drafter, _, _ = parts(lane.parameters)
+    drafter, _, _ = lookahead_pair(lane.parameters)
     window = drafter.propose.__self__
     for rest in [(1, 2), (1, 3), (4, 4)]:
         window.pool.add(0, rest)

@@ -18,7 +18,7 @@ from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
 from decoders.speculative.interfaces import FIXED, Draft, Drafter, VerifierInput, drafted
 from decoders.speculative.methods import rest
-from decoders.speculative.methods.rasd import joined
+from decoders.speculative.methods.rasd import with_retrieved_continuations
 from decoders.speculative.methods.rest import TEXT, retrieved
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
@@ -40,7 +40,7 @@ def letters(monkeypatch):
     """A store of three-letter texts in the place of the shipped one."""
     short = ["abcabacca", "aabcb", "cab", "bbaab"]
     monkeypatch.setattr(
-        rest, "encoded", lambda name, model: datastore.joined([model.encode(t) for t in short])
+        rest, "encoded", lambda name, model: datastore.concatenated_texts([model.encode(t) for t in short])
     )
 
 
@@ -54,7 +54,7 @@ def test_the_worked_example():
 def test_the_store_finds_what_a_plain_search_finds():
     rng = random.Random(0)
     texts = [[rng.randrange(3) for _ in range(rng.randrange(1, 30))] for _ in range(20)]
-    store = sorted_store(datastore.joined(texts))
+    store = sorted_store(datastore.concatenated_texts(texts))
     for _ in range(200):
         tail = [rng.randrange(3) for _ in range(rng.randrange(1, 6))]
         want = sorted(
@@ -152,17 +152,19 @@ def look(lane: Lane):
 
 
 def test_without_a_store_rasd_is_the_draft_model_s_tree():
-    assert outcomes(joined(model_tree(), lambda lane: (0, {}, 0), 3)) == outcomes(model_tree())
+    assert outcomes(with_retrieved_continuations(model_tree(), lambda lane: (0, {}, 0), 3)) == outcomes(
+        model_tree()
+    )
 
 
 def test_without_a_draft_model_rasd_is_rest(letters):
     nothing = Drafter(lambda lane: Draft(lane.tip), FIXED, "draft")
-    assert outcomes(joined(nothing, look, 3)) == outcomes(retrieved(look))
+    assert outcomes(with_retrieved_continuations(nothing, look, 3)) == outcomes(retrieved(look))
 
 
 def test_both_sources_accept_no_less_than_either(letters):
     """From the same text, with room for all nodes."""
-    both, better = joined(model_tree(), look, 3), 0
+    both, better = with_retrieved_continuations(model_tree(), look, 3), 0
     for seed in range(12):
         rng, length = random.Random(seed), {}
         prompt = [rng.randrange(3) for _ in range(5)]

@@ -6,7 +6,7 @@ import pytest
 
 from decoders import datastore
 from decoders.chooser import Exhaustive
-from decoders.datastore import joined
+from decoders.datastore import concatenated_texts
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.methods.staged import from_table, from_text, successors
@@ -36,7 +36,7 @@ def trio(eos: frozenset[int] = frozenset(), sharpness: float = 1.0) -> dict[str,
 
 
 def test_the_table_names_the_most_frequent_successors():
-    table = successors(joined([[0, 1, 2, 0, 1, 3], [0, 1, 2], [5, 4], [5, 3]]))
+    table = successors(concatenated_texts([[0, 1, 2, 0, 1, 3], [0, 1, 2], [5, 4], [5, 3]]))
     assert table[0, 1] == 2 and table[0,] == 1
     assert table[5,] == 3  # a tie: the smaller token
     assert (4,) not in table

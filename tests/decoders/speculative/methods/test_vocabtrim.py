@@ -11,7 +11,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.drafters.trimmed_vocabulary import coverage, most_frequent
 from decoders.speculative.methods import vocabtrim
-from decoders.testing import distance, plain, shape_of
+from decoders.testing import distance, events_without_clock, shape_of
 from decoders.trace.events import Distribution, Forward, Propose, Score, Verdict
 from tests.decoders.speculative.test_lossless_exact import PAIRS, SHAPES, pair
 from tests.helpers import tiny_models
@@ -91,8 +91,10 @@ def test_the_whole_vocabulary_is_plain_speculative_decoding(temperature):
     chosen = {"temperature": temperature}
     usual = Lane("speculative", [40, 41, 42], models, chosen, 3, Limits(20)).run()
     whole = Lane("vocabtrim", [40, 41, 42], models, chosen | {"keep": 1.0}, 3, Limits(20)).run()
-    own = [[e for e in plain(step) if e["type"] not in ("Note", "Score")] for step in whole.steps]
-    assert own == [plain(step) for step in usual.steps]
+    own = [
+        [e for e in events_without_clock(step) if e["type"] not in ("Note", "Score")] for step in whole.steps
+    ]
+    assert own == [events_without_clock(step) for step in usual.steps]
 
 
 def test_a_token_outside_ends_the_greedy_path(keeping):
