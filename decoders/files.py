@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 from pathlib import Path
 
 from decoders.refusal import Refusal
@@ -33,7 +32,7 @@ def _write(path: Path, data: bytes) -> None:
     if path.exists() and (not path.is_file() or os.path.ismount(path)) or not os.access(path.parent, os.W_OK):
         path.write_bytes(data)  # a device or a pipe, or a place where nothing can be moved to
         return
-    part = path.with_name(f".{secrets.token_hex(8)}.part")
+    part = path.with_name(f".{os.urandom(8).hex()}.part")
     try:
         part.write_bytes(data)
         if path.exists():

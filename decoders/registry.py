@@ -1,26 +1,21 @@
-"""All strategies by name. The page, the command line and the docs are made from their declarations alone."""
+"""All strategies by name. The page, the command line and the docs are made from their declarations alone.
+A strategy's file is imported when it is asked for; `strategies` imports them all.
+"""
 
 import difflib
 import importlib
 import importlib.util
-import pkgutil
 import sys
 import traceback
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from decoders import strategy_files
 from decoders.refusal import Refusal
-from decoders.strategy import Strategy, shortened
+from decoders.strategy import Strategy, parsed_parameters, shortened
+from decoders.strategy_files import FAMILIES
 
-FAMILIES = {
-    "sampling": "One token at a time",
-    "search": "Search",
-    "speculative": "Draft and verify",
-    "parallel": "Parallel",
-    "diffusion": "Diffusion",
-}
 # The sentence that says what each badge promises; a strategy's badge is computed from its parts and
 # parameters.
 BADGES = {
@@ -49,20 +44,14 @@ def strategy(**declaration: Any) -> Callable[[Callable], Callable]:
     def register(run: Callable) -> Callable:
         summary = (run.__doc__ or "").strip().splitlines()[0]
         made = Strategy(run=run, summary=summary, **declaration)
-        if made.name in _STRATEGIES and _STRATEGIES[made.name].run.__module__ != run.__module__:
+        known = _STRATEGIES.get(made.name)
+        owner = known.run.__module__ if known else strategy_files.strategy_modules().get(made.name)
+        if owner not in (None, run.__module__):
             raise Refusal(f"Two strategies are called {made.name}.")
         _STRATEGIES[made.name] = made
         return run
 
     return register
-
-
-@cache
-def _import_all() -> None:
-    import decoders
-
-    for module in pkgutil.walk_packages(decoders.__path__, f"{decoders.__name__}."):
-        importlib.import_module(module.name)
 
 
 def include(path: Path | str) -> list[str]:
@@ -72,7 +61,7 @@ def include(path: Path | str) -> list[str]:
     Raises Refusal with one sentence if the file cannot be run, declares no strategy, or uses a name that
     is taken.
     """
-    path, before = Path(path), set(strategies())
+    path, before = Path(path), _STRATEGIES.keys() | strategy_files.strategy_modules()
     if not path.is_file():
         raise Refusal(f"There is no file {path}; name a Python file that declares a strategy.")
     name = f"own_strategies_{path.stem}"
@@ -95,18 +84,49 @@ def include(path: Path | str) -> list[str]:
 
 
 def strategies() -> dict[str, Strategy]:
-    """All strategies by name, in family order; imports every module of every family folder once."""
-    _import_all()
+    """All strategies by name, in family order; imports the file of each."""
+    for module in strategy_files.strategy_modules().values():
+        importlib.import_module(module)
     order = list(FAMILIES)
     return dict(sorted(_STRATEGIES.items(), key=lambda item: (order.index(item[1].family), item[0])))
 
 
+def declarations() -> list[dict]:
+    """The declarations of all strategies, in family order; those of the package are read from their published
+    form, so that no file is imported.
+    """
+    published = strategy_files.published_declarations()
+    own = {name: one.declaration() for name, one in _STRATEGIES.items() if name not in published}
+    order = list(FAMILIES)
+    return sorted({**published, **own}.values(), key=lambda one: (order.index(one["family"]), one["name"]))
+
+
 def get(name: str) -> Strategy:
     """The strategy called `name`. Raises Refusal with one sentence that suggests similar names."""
-    _import_all()
     if name not in _STRATEGIES:
-        alike = difflib.get_close_matches(name[:80], strategies(), n=5, cutoff=0.0)
+        importlib.import_module(_module_of(name))
+    return _STRATEGIES[name]
+
+
+def check_given(name: str, given: dict[str, Any]) -> None:
+    """Raises Refusal with one sentence if there is no such strategy, or one of these parameters is unknown
+    or unusable. The file of one with a published declaration is not imported; whether values fit together is
+    left to `Strategy.check`.
+    """
+    if name not in _STRATEGIES and _module_of(name):
+        declared = strategy_files.read_parameters(name)
+        if declared is not None:
+            parsed_parameters(name, declared, given)
+            return
+    get(name).check(given)
+
+
+def _module_of(name: str) -> str:
+    """The module that declares a strategy. Raises Refusal with one sentence that suggests similar names."""
+    modules = strategy_files.strategy_modules()
+    if name not in modules:
+        alike = difflib.get_close_matches(name[:80], _STRATEGIES.keys() | modules, n=5, cutoff=0.0)
         raise Refusal(
             f"There is no strategy {shortened(name)}; choose one of those listed, such as {', '.join(alike)}."
         )
-    return _STRATEGIES[name]
+    return modules[name]

@@ -43,6 +43,21 @@ def constrained(parameters: dict[str, Any]) -> bool:
     return parameters.get("constraint", "none") != "none"
 
 
+def parsed_parameters(
+    strategy: str, declared: tuple[Parameter, ...], given: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(the given parameters of a strategy, parsed; those of the lane's memory, with defaults). Raises Refusal
+    with one sentence on an unknown name or an unusable value.
+    """
+    known = {p.name: p for p in declared}
+    given, kept = memory.split_memory(given)
+    for name in given:
+        if name not in known:
+            offer = ", ".join(known) or "none"
+            raise Refusal(f"{strategy} has no parameter {shortened(name)}; it has: {offer}.")
+    return {name: known[name].parse(value) for name, value in given.items()}, memory.check_memory(kept)
+
+
 @dataclass(frozen=True)
 class Part:
     """A piece that a strategy is composed of. `kind`: drafter, verifier, processors, frontier, value ..."""
@@ -89,11 +104,6 @@ class Strategy:
         object.__setattr__(self, "views", tuple(current(view) for view in self.views))
 
     @cached_property
-    def _known(self) -> dict[str, Parameter]:
-        """Its parameters by name."""
-        return {p.name: p for p in self.parameters}
-
-    @cached_property
     def _defaults(self) -> dict[str, Any]:
         return {p.name: p.default for p in self.parameters}
 
@@ -101,16 +111,11 @@ class Strategy:
         """`given` parsed, with defaults filled in. Raises Refusal with one sentence on an unknown name or
         an unusable value.
         """
-        known = self._known
-        given, kept = memory.split_memory(given)
-        for name in given:
-            if name not in known:
-                offer = ", ".join(known) or "none"
-                raise Refusal(f"{self.name} has no parameter {shortened(name)}; it has: {offer}.")
-        values = self._defaults | {name: p.parse(given[name]) for name, p in known.items() if name in given}
+        values, kept = parsed_parameters(self.name, self.parameters, given)
+        values = self._defaults | values
         if problem := self.together(values):
             raise Refusal(problem)
-        return values | memory.check_memory(kept)
+        return values | kept
 
     def views_with(self, parameters: dict[str, Any]) -> tuple[str, ...]:
         """Its views, and those of its constraint and its memory."""

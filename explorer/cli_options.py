@@ -7,7 +7,7 @@ from decoders.models import address
 from decoders.models.catalog import DRAFT, TARGET
 from explorer import shipped
 from explorer.acceptance import command as acceptance
-from explorer.experiments.spread import LOCAL
+from explorer.cluster import LOCAL
 
 Commands = argparse._SubParsersAction  # argparse has no public name for it
 

@@ -5,15 +5,13 @@ lenses only by their declarations.
 import argparse
 import json
 
+from decoders.lenses.registry import find, lenses, look
 from decoders.refusal import Refusal
 from explorer.text_file import read_text
 
 
 def command(options: argparse.Namespace) -> None:
     """Runs a lens, or lists all lenses without a name. Refusal with one sentence."""
-    from decoders.lenses.registry import find, lenses, look
-    from decoders.models.loading import load
-
     if options.name is None:
         print_all(lenses())
         return
@@ -26,6 +24,9 @@ def command(options: argparse.Namespace) -> None:
         raise Refusal("name a text with --prompt or --prompt-file.")
     if options.graph and lens.name != "flow":
         raise Refusal("--graph writes the routes of the lens flow; use it only with flow.")
+
+    from decoders.models.loading import load
+
     model = load(options.model, options.device)
     frame = look(lens.name, model, model.encode(text), read)
     if options.out:

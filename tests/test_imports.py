@@ -90,7 +90,7 @@ def test_a_circle_of_folders_is_seen():
 def test_the_record_of_a_lane_stands_alone():
     """Whoever opens a trace needs nothing of models or strategies, only a way to write or refuse a file."""
     own = [edge for edge in imports().edges if edge[0].startswith("decoders.trace.")]
-    files = {"decoders.refusal", "decoders.files", "decoders.packages"}
+    files = {"decoders.refusal", "decoders.files", "decoders.packages", "decoders.roles"}
     others = {target for _, target in own if target.startswith("decoders.")} - files
     assert own and all(target.startswith("decoders.trace") for target in others)
 

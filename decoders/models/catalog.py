@@ -9,7 +9,7 @@ from decoders.models import address
 from decoders.models.head_kinds import KINDS
 from decoders.packages import assets
 from decoders.refusal import Refusal
-from decoders.trace.events import DRAFT_ROLES
+from decoders.roles import DRAFT_ROLES
 
 # The configs of all shipped models. An installed package has the weights of the commonest only.
 SHIPPED = assets() / "models"

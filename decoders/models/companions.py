@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
 
-from decoders.models import lora, rounded_change
+from decoders.models import architectures, lora, rounded_change
 from decoders.models.catalog import SHIPPED, kind, with_weights
 from decoders.models.flow import FlowModel
 from decoders.models.tokenizer_files import tokenizer_of
@@ -55,6 +55,7 @@ def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
     config = json.loads((folder / "config.json").read_text("utf-8"))
     if lora.is_adapter(folder):
         return lora.with_low_rank_change(folder, dtype)
+    architectures.register_unless_known(config["model_type"])
     return class_of(config).from_pretrained(
         folder, dtype=dtype, use_safetensors=True, trust_remote_code=False
     )

@@ -7,19 +7,22 @@ Knows files and checksums; `check` says whether heads fit a target.
 import hashlib
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
-from decoders.heads import DraftModule, Target
 from decoders.models import catalog
 from decoders.models.catalog import kind, with_weights
 from decoders.models.head_kinds import KINDS
 from decoders.models.names import existing_folder
 from decoders.models.rounded_change import SCALE, int8_rows
 from decoders.refusal import Refusal, said_by
+
+if TYPE_CHECKING:
+    from decoders.heads import DraftModule, Target
 
 FORMAT, VERSION = "decoding-explorer-heads", 1
 KEYS = {"target", "target_weights_sha256", "tokenizer_sha256", "modules"}  # required in config.json
@@ -46,7 +49,7 @@ def tokenizer_sha256(tokenizer: PreTrainedTokenizerBase) -> str:
 
 def save(
     folder: Path,
-    modules: dict[str, DraftModule],
+    modules: "dict[str, DraftModule]",
     target: str,
     target_folder: Path,
     tokenizer: PreTrainedTokenizerBase,
@@ -183,7 +186,7 @@ def rank_accuracy(folder: Path, part: str) -> list[list[float]] | None:
         return None
 
 
-def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, DraftModule]:
+def build(name: str, config: dict, folder: Path, target: "Target") -> "dict[str, DraftModule]":
     """The modules of a folder, in evaluation mode, in the target's dtype and on its device. Raises Refusal
     with one sentence.
     """

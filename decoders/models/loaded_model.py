@@ -1,7 +1,10 @@
 """A causal language model with its tokenizer, its engine and its heads. Knows nothing of strategies."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import jinja2
 import torch
@@ -17,9 +20,11 @@ from decoders.model_defaults import listed, settings_of
 from decoders.models import head_files
 from decoders.models.catalog import kind, sorted_draft, with_weights
 from decoders.models.companions import loaded, shipped_companion
-from decoders.models.model_heads import Heads, shipped_for
 from decoders.models.token_bytes import TokenBytes
 from decoders.refusal import Refusal
+
+if TYPE_CHECKING:
+    from decoders.models.model_heads import Heads
 
 ENGINES = {  # kind of model -> engine; all other kinds have a causal one
     "diffusion": MaskedEngine,
@@ -39,8 +44,8 @@ class LoadedModel:
     model: torch.nn.Module
     tokenizer: transformers.PreTrainedTokenizerBase
     own_heads: list[str] = field(default_factory=list)  # the folders given to `add_heads`
-    tokens_of: "LoadedModel | None" = None  # the model whose companion it is; see companions.py
-    _companions: dict[str, "LoadedModel | None"] = field(default_factory=dict)
+    tokens_of: LoadedModel | None = None  # the model whose companion it is; see companions.py
+    _companions: dict[str, LoadedModel | None] = field(default_factory=dict)
 
     @cached_property
     def model_kind(self) -> str:
@@ -133,13 +138,15 @@ class LoadedModel:
         """Its heads by kind: those shipped for exactly this model, or the layer in its own files, and those
         that were added (`add_heads`).
         """
+        from decoders.models.model_heads import shipped_for
+
         return shipped_for(self)
 
     def _place(self) -> tuple[torch.dtype, torch.device]:
         """The dtype and the device of its weights."""
         return self.model.dtype, self.model.device
 
-    def companion(self, wanted: str) -> "LoadedModel | None":
+    def companion(self, wanted: str) -> LoadedModel | None:
         """This model if it is of kind `wanted` (see companions.py), else the shipped one of that kind with
         its tokens; None if there is none.
         """
@@ -151,7 +158,7 @@ class LoadedModel:
         return self._companions[wanted]
 
     @cached_property
-    def sorted_draft(self) -> "LoadedModel | None":
+    def sorted_draft(self) -> LoadedModel | None:
         """The shipped draft for it that was trained to exit early; None if there is none."""
         if (name := sorted_draft(self.name)) is None:
             return None

@@ -15,12 +15,10 @@ from transformers.utils import logging
 from decoders.models import hub, load_problems, lora, rounded_change
 from decoders.models.address import InVllm, Server
 from decoders.models.companions import class_of
-from decoders.models.edited_model import changed
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.memory_estimate import config_of, pick_device, pick_dtype, quantised
 from decoders.models.names import Edited, Hub, Local, Stored, resolve
 from decoders.models.published_denoisers import weight_names
-from decoders.models.served_model import connect, start
 from decoders.models.tokenizer_files import tokenizer_of
 from decoders.refusal import Refusal, said_by
 
@@ -36,8 +34,12 @@ def load(
     """
     match resolve(name):
         case Server() as server:
+            from decoders.models.served_model import connect
+
             return connect(server)
         case InVllm() as model:
+            from decoders.models.served_model import start
+
             return start(model)
         case source:
             return read(source, device, dtype, progress)
@@ -46,6 +48,8 @@ def load(
 def read(source: Local, device: str, dtype: str, progress: hub.Progress | None) -> LoadedModel:
     """As `load`, for a model whose weights are read here."""
     if isinstance(source, Edited):
+        from decoders.models.edited_model import changed
+
         return changed(source, read(source.base, device, dtype, progress))
     name, device = source.name, pick_device(device)
     folder = files(source, progress or (lambda words, done, total: None))

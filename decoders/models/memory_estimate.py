@@ -17,7 +17,7 @@ from decoders.engine import fast_llama
 from decoders.engine.kv_cache import slot_bytes
 from decoders.models import architectures, hub, load_problems, lora, published_denoisers, rounded_change
 from decoders.models.address import InVllm, Server
-from decoders.models.model_heads import names_heads
+from decoders.models.named_heads import names_heads
 from decoders.models.names import Hub, resolve, stored
 from decoders.refusal import Refusal
 
@@ -142,12 +142,18 @@ def stored_bytes(folder: Path) -> int:
 def config_of(name: str, where: str, revision: str | None = None) -> PreTrainedConfig:
     """The config of a folder or Hub id. Raises Refusal with one sentence about `name`."""
     published_denoisers.register()
-    architectures.register()
     try:
+        architectures.register_unless_known(model_type_in(where))
         options = {"revision": revision} if revision else {}
         return AutoConfig.from_pretrained(where, trust_remote_code=False, **options)
     except Exception as error:  # of a damaged file it raises whatever its code comes upon
         raise Refusal(load_problems.load_failure(name, where, error)) from error
+
+
+def model_type_in(where: str) -> str | None:
+    """The architecture of the model in a folder, as its config.json names it; None for a Hub id."""
+    file = Path(where, "config.json")
+    return json.loads(file.read_text("utf-8")).get("model_type") if file.is_file() else None
 
 
 def header_parameters(folder: Path) -> int:

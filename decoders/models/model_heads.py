@@ -185,20 +185,6 @@ def layer_inside(name: str, folder: Path, model: torch.nn.Module) -> dict[str, n
     return {"eagle": published.settled(published.read_multi_token(name, folder, target), target)}
 
 
-def names_heads(name: str) -> bool:
-    """Whether a draft's name means a folder with draft heads, in our format or a published one, and not a
-    model. Raises Refusal with one sentence if these heads cannot be read.
-    """
-    folder = existing_folder(name) if "/" in name or name.startswith((".", "~")) else None
-    return folder is not None and published.is_heads(folder)
-
-
-def without_heads(names: dict[str, str]) -> tuple[dict[str, str], list[str]]:
-    """(role -> name without heads, the folders of heads that draft for the target)."""
-    heads = [name for role, name in names.items() if role != "target" and names_heads(name)]
-    return {role: name for role, name in names.items() if name not in heads}, heads
-
-
 def folder_of(name: str) -> Path:
     """The folder of a loaded model's files. Raises Refusal with one sentence."""
     source = resolve(name)

@@ -8,8 +8,9 @@ may drop a candidate before the target sees it, and then it was not drafted.
 import math
 from dataclasses import dataclass, field
 
+from decoders.roles import DRAFT_ROLES
 from decoders.trace.endings import inside_the_text, limited
-from decoders.trace.events import DRAFT_ROLES, Commit, Distribution, Forward, Propose, Score, Step, Verdict
+from decoders.trace.events import Commit, Distribution, Forward, Propose, Score, Step, Verdict
 
 # Sources of nodes that are not drafts for the target to verify: its own tokens, start values, tokens that
 # only score a prefix, tokens taken without a test, and parts of a text that is written out of order.

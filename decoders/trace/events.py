@@ -10,7 +10,6 @@ from decoders.trace.acceptance import acceptance
 from decoders.trace.reasons import Reason
 
 GAUGE = "gauge"  # level of a Score that measures its token, on a scale from 0 to its part `high`
-DRAFT_ROLES = ("draft", "draft 2", "draft 3", "draft 4")  # roles of the draft models that a lane may have
 GIVEN = ("copied", "person")  # sources of tokens with which a lane begins
 STATUSES = (
     "accepted",

@@ -14,7 +14,7 @@ from explorer.acceptance.along_text import guesses_along, target_along
 from explorer.acceptance.drafters import Drafter, chain_of
 from explorer.acceptance.prompts import Prompt
 from explorer.experiments import progress
-from explorer.runs.lane_factory import CALLBACKS
+from explorer.runs.callbacks import CALLBACKS
 from visualizers.analysis.acceptance_report import Measured, Text, acceptance_report
 from visualizers.scene.marks import visible
 

@@ -132,10 +132,12 @@ def plotly(options: argparse.Namespace) -> list[dict]:
 
 
 def start(options: argparse.Namespace) -> list[dict]:
-    """Time from `python app.py` to a usable page, and from its first byte to the stored trace."""
-    from explorer.benchmarks import page_latency
+    """What a command costs; time from `python app.py` to a usable page, and from its first byte to the stored
+    trace.
+    """
+    from explorer.benchmarks import command_starts, page_latency
 
-    return page_latency.starting(options)
+    return [*command_starts.starts(options), *page_latency.starting(options)]
 
 
 def visitors(options: argparse.Namespace) -> Iterable[dict]:

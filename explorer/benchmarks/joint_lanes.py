@@ -91,7 +91,7 @@ def burdens(models: dict, prompts: list[list[int]]) -> list[float]:
 def lane_of(models: dict, prompts: list[list[int]]) -> Callable[[RunRequest], list]:
     """A function that makes the one lane of a run; the seed in its request selects the prompt."""
     from decoders.lane import Lane, Limits
-    from explorer.runs.lane_factory import CALLBACKS
+    from explorer.runs.callbacks import CALLBACKS
 
     def make(request: RunRequest) -> list[Lane]:
         (asked,) = request.lanes

@@ -9,7 +9,7 @@ from decoders.lane import Lane, Limits
 from decoders.registry import strategies
 from decoders.trace.trace import Trace
 from explorer.experiments import Models
-from explorer.runs.lane_factory import CALLBACKS
+from explorer.runs.callbacks import CALLBACKS
 from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.timing import PROMPTS
 from visualizers.analysis.lane_stats import LaneFacts

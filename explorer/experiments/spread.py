@@ -16,12 +16,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from decoders.refusal import Refusal, said_by
+from explorer.cluster import LOCAL
 from explorer.experiments import progress
 
 if TYPE_CHECKING:
     from decoders.models.loading import LoadedModel
 
-LOCAL = "local"  # the address that starts a cluster on this machine
 RETRIES = 3  # maximum retries of a task whose worker was lost
 PATIENCE = 5.0  # seconds within which an address must answer
 

@@ -12,7 +12,7 @@ from decoders.refusal import Refusal
 from decoders.trace import given_tokens as beginnings
 from decoders.trace.trace import Trace
 from explorer.page_requests import Branch
-from explorer.runs.lane_factory import CALLBACKS
+from explorer.runs.callbacks import CALLBACKS
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Run, Runs
 from explorer.runs.validation import MAX_NEW_TOKENS, as_json, new_tokens

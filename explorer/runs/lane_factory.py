@@ -2,26 +2,18 @@
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from decoders import registry
-from decoders.callbacks import Callbacks
 from decoders.refusal import Refusal
 from decoders.strategy import Strategy
 from decoders.trace.trace import Trace
+from explorer.runs.callbacks import CALLBACKS, check_tests
 from explorer.runs.model_pool import Loader, share_cores
 from explorer.runs.run_state import RefusedLane
-from explorer.runs.slices import between, pause, wait
 from explorer.runs.validation import LaneRequest, RunRequest, is_ours, sentence
-from explorer.tasks import sandbox
-from explorer.tasks.own_syntax import allowed
-from explorer.tasks.own_tests import pass_rate, runs_code
 
 log = logging.getLogger(__name__)
-PROGRAMS = ThreadPoolExecutor(sandbox.AT_ONCE, thread_name_prefix="programs")
-# for lanes of the app, the CLI and the experiments
-CALLBACKS = Callbacks(pass_rate, allowed, between, pause, wait, PROGRAMS)
 
 
 def lane_maker(loader: Loader) -> Callable[[RunRequest], list]:
@@ -87,15 +79,6 @@ def usable(strategy: Strategy, parameters: dict) -> dict:
         return strategy.check(parameters)
     except Refusal:
         return strategy.check({})
-
-
-def check_tests(strategy, parameters: dict, prompt: str) -> None:
-    """Raises Refusal with one sentence if a lane would run programs that its model writes and that is
-    off.
-    """
-    runs = any(part.name == "tests" for part in strategy.parts(parameters)) and runs_code(prompt)
-    if runs and not sandbox.protection().runs:
-        raise Refusal(f"The tests of this prompt would run a program. {sandbox.protection().sentence}")
 
 
 def text_before(lane) -> str:

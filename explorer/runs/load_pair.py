@@ -16,7 +16,7 @@ def load_models(
     from transformers.utils import logging
 
     from decoders.models.loading import load
-    from decoders.models.model_heads import add_heads, without_heads
+    from decoders.models.named_heads import without_heads
 
     logging.disable_progress_bar()
     models = {"target": load(model, device)}
@@ -27,5 +27,8 @@ def load_models(
         for role, name in (named if len(named) > 1 else by_role(model, usual)).items():
             if role != "target":
                 models[role] = load(name, device)
-    add_heads(models, [*own, *heads])
+    if own or heads:
+        from decoders.models.model_heads import add_heads  # on demand: imports every kind of head
+
+        add_heads(models, [*own, *heads])
     return models

@@ -192,7 +192,8 @@ class Loader(ModelSet):
         try:
             from decoders.models.loaded_model import LoadedModel
             from decoders.models.loading import load
-            from decoders.models.model_heads import add_heads, without_heads
+            from decoders.models.model_heads import add_heads
+            from decoders.models.named_heads import without_heads
             from decoders.registry import strategies
 
             strategies()

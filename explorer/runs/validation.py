@@ -20,9 +20,9 @@ from decoders.refusal import Refusal
 from decoders.strategy import shortened
 from decoders.trace import given_tokens as beginnings
 from explorer.off_loop import encoded, soon
+from explorer.runs import MAX_LANES
 from explorer.schema import Asked, Typed, Value, Whole, read
 
-MAX_LANES = 4
 MAX_NEW_TOKENS = 512
 MAX_PROMPT_CHARACTERS = 20_000
 MAX_TOKEN_ID = 2**24  # the model, which knows its own vocabulary, checks again

@@ -10,7 +10,8 @@ import math
 from dataclasses import dataclass, fields
 
 from decoders.refusal import Refusal
-from decoders.trace.events import DRAFT_ROLES, Commit, Forward, Propose, Step
+from decoders.roles import DRAFT_ROLES
+from decoders.trace.events import Commit, Forward, Propose, Step
 from decoders.trace.trace import Trace
 
 

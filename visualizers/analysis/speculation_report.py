@@ -6,8 +6,9 @@ those of vLLM's speculative metrics. Every number is measured, or derived by the
 
 from collections import Counter
 
+from decoders.roles import DRAFT_ROLES
 from decoders.speculative.theory import expected_tokens
-from decoders.trace.events import DRAFT_ROLES, Forward
+from decoders.trace.events import Forward
 from decoders.trace.number_format import many
 from decoders.trace.trace import Trace
 from decoders.trace.vllm_counts import REQUEST

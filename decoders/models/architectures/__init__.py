@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from functools import cache
 
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import CONFIG_MAPPING, AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 
 @cache
@@ -30,3 +30,9 @@ def register() -> None:
     for name, (model, _) in architectures().items():
         AutoConfig.register(name, model.config_class)
         AutoModelForCausalLM.register(model.config_class, model)
+
+
+def register_unless_known(model_type: str | None) -> None:
+    """Registers them unless transformers has this architecture itself, and then they are not imported."""
+    if model_type not in CONFIG_MAPPING:
+        register()

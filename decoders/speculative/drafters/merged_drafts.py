@@ -7,11 +7,11 @@ SpecInfer (Miao et al. 2023), "merge-based speculative inference". With one draf
 from collections import Counter
 
 from decoders.lane import Lane
+from decoders.roles import DRAFT_ROLES
 from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters import draft_model
 from decoders.speculative.drafters.fixed_trees import SAYS, likeliest, open_ends, repeated
 from decoders.speculative.interfaces import FIXED, WITH_REPLACEMENT, Draft, Drafter
-from decoders.trace.events import DRAFT_ROLES
 
 
 def merged_drafts(expansion: list[int], temperature: float) -> Drafter:

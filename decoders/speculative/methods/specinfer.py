@@ -1,12 +1,12 @@
 """SpecInfer: independent draws below each node, of one draft model or several, merged into a tree."""
 
 from decoders.parameters import integers
+from decoders.roles import DRAFT_ROLES
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.merged_drafts import merged_drafts
 from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair
-from decoders.trace.events import DRAFT_ROLES
 
 
 @speculative(

@@ -15,7 +15,7 @@ from explorer.page.branch import check_models_of_trace
 from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import Lane, Screen, screen
-from explorer.runs.lane_factory import CALLBACKS
+from explorer.runs.callbacks import CALLBACKS
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
 

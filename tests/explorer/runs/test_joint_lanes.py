@@ -7,7 +7,7 @@ import pytest
 from decoders.lane import Lane, Limits
 from decoders.trace.events import Forward
 from explorer.runs import scheduler
-from explorer.runs.lane_factory import CALLBACKS
+from explorer.runs.callbacks import CALLBACKS
 from explorer.runs.scheduler import Runs
 from explorer.runs.validation import RunRequest, check
 from tests.explorer.runs.test_scheduler import wait_for

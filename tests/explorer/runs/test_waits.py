@@ -10,7 +10,7 @@ import pytest
 from decoders.lane import Lane, Limits
 from decoders.models.served_model import ServedModel
 from explorer.runs import scheduler
-from explorer.runs.lane_factory import CALLBACKS
+from explorer.runs.callbacks import CALLBACKS
 from explorer.runs.scheduler import Runs
 from explorer.runs.slices import Sliced, wait
 from explorer.runs.validation import check

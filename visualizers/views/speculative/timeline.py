@@ -9,7 +9,8 @@ costs: each round, from where it began, as it would run with one device per mode
 
 from dataclasses import replace
 
-from decoders.trace.events import DRAFT_ROLES, Commit, Forward, Propose, Verdict
+from decoders.roles import DRAFT_ROLES
+from decoders.trace.events import Commit, Forward, Propose, Verdict
 from visualizers.analysis.overlap import Bar, Schedule, milliseconds
 from visualizers.scene.marks import STATES, Header, Op, many, view
 

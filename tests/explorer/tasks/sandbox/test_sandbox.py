@@ -12,7 +12,7 @@ import pytest
 import app
 from explorer import cli
 from explorer.page.layout import server_functions
-from explorer.runs import lane_factory
+from explorer.runs import callbacks
 from explorer.runs.scheduler import Runs
 from explorer.tasks import TASKS, problems, sandbox
 from explorer.tasks.sandbox import call, process
@@ -126,11 +126,11 @@ def test_a_lane_that_needs_programs_says_so_before_it_starts(open_air, monkeypat
     for name, asked in (("pg_td", {"scorer": "tests"}), ("treecoder", {"constraints": "syntax, tests"})):
         strategy, parameters = get(name), get(name).check(asked)
         with pytest.raises(ValueError, match="would run a program. Programs that a model writes are not run"):
-            lane_factory.check_tests(strategy, parameters, python)
-        lane_factory.check_tests(strategy, parameters, numbers)  # these are run by no Python
-        lane_factory.check_tests(strategy, strategy.check({}), python)
+            callbacks.check_tests(strategy, parameters, python)
+        callbacks.check_tests(strategy, parameters, numbers)  # these are run by no Python
+        callbacks.check_tests(strategy, strategy.check({}), python)
     sandbox.allow_unsealed()
-    lane_factory.check_tests(strategy, parameters, python)
+    callbacks.check_tests(strategy, parameters, python)
 
 
 def test_the_page_hears_what_is_on():

@@ -1,0 +1,3 @@
+"""The address that starts a Ray cluster on this machine."""
+
+LOCAL = "local"

@@ -1,0 +1,103 @@
+"""`python -m explorer run` and `compare`: decode a prompt that `run_request` has checked, print texts and
+costs, and save what is to be saved.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from decoders import files, registry
+from decoders.lane import Lane, Limits
+from decoders.refusal import Refusal
+from decoders.trace.trace import Trace
+from explorer.runs.callbacks import CALLBACKS, check_tests
+from explorer.runs.load_pair import load_models
+from explorer.runs.run_summary import before_text, sequences, summary
+from visualizers.analysis.cost_summary import strip
+
+PAGES = (".html", ".htm")  # suffixes for which --out writes a page; for all others it writes the data
+
+
+def run(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> None:
+    """Decodes the prompt and prints the text and its costs, or one JSON object."""
+    (trace,) = decode(options, prompt, lanes)
+    if options.figure or options.graph or options.drafted_tokens:
+        save_extract(trace, options)
+    elif options.out:
+        save(options.out, prompt, options, [trace])
+    if options.json:
+        print(json.dumps(summary(trace)))
+    else:
+        print_result(prompt, trace)
+
+
+def compare(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> None:
+    """Decodes the prompt in each lane and prints their texts and costs, or one JSON object."""
+    traces = decode(options, prompt, lanes)
+    if options.out:
+        save(options.out, prompt, options, traces)
+    if options.json:
+        print(json.dumps({"prompt": prompt, "lanes": [summary(trace) for trace in traces]}))
+        return
+    for number, trace in enumerate(traces, 1):
+        print(f"{number}. {trace.title}")
+        print_result(prompt, trace)
+        print()
+
+
+def decode(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> list[Trace]:
+    """Decodes every lane to its end. Raises Refusal with one sentence."""
+    strategies = [registry.get(lane["strategy"]) for lane in lanes]
+    for strategy, lane in zip(strategies, lanes, strict=True):
+        check_tests(strategy, strategy.check(lane["parameters"]), prompt)
+    needs = tuple({role for strategy in strategies for role in strategy.needs})
+    models = load_models(options.model, options.draft, needs, options.device, options.heads)
+    ids, limits = models["target"].encode(prompt), Limits(max_new_tokens=options.max_new_tokens)
+    return [
+        Lane(one["strategy"], ids, models, one["parameters"], one["seed"], limits, callbacks=CALLBACKS).run()
+        for one in lanes
+    ]
+
+
+def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace]) -> None:
+    """Writes a page, a run or, for a single lane, a trace, depending on the suffix of `out`."""
+    from explorer.export.replay_page import replay_html
+    from explorer.export.run_file import container, pack, settings
+
+    setup = {**settings(traces), "prompt": prompt, "max_new_tokens": options.max_new_tokens}
+    if out.name.endswith(PAGES):
+        files.write(out, replay_html(traces, setup))
+    elif len(traces) == 1:
+        traces[0].save(out)
+    else:
+        files.write(out, pack(container(traces, setup), compressed=out.suffix == ".gz"))
+
+
+def save_extract(trace: Trace, options: argparse.Namespace) -> None:
+    """Writes a figure, a graph or the drafted tokens of a trace. Raises Refusal with one sentence."""
+    from visualizers import figures, graphs
+    from visualizers.analysis.drafted_tokens import drafted_csv
+
+    if options.out is None:
+        raise Refusal(
+            "--figure, --graph and --drafted-tokens write a file; name it with --out, such as beams.html."
+        )
+    if options.drafted_tokens:
+        files.write(options.out, drafted_csv(trace))
+    elif options.figure:
+        figures.save(trace.figure(options.figure), options.out)
+    else:
+        graphs.save(trace.graph(options.graph), options.out)
+
+
+def print_result(prompt: str, trace: Trace) -> None:
+    """Prints the text, or all texts if several were requested, the costs, and why the lane ended."""
+    texts, prompt = sequences(trace), before_text(prompt, trace)
+    if len(texts) == 1:
+        print(prompt + trace.text())
+    else:
+        for rank, sequence in enumerate(texts, 1):
+            score = "" if sequence["score"] is None else f" ({sequence['score']:.4f})"
+            print(f"{rank}.{score} {prompt}{sequence['text']}")
+    print("\n" + " · ".join(f"{entry['label']} {entry['name']}" for entry in strip(trace.costs)))
+    print(trace.ended)
