@@ -234,6 +234,13 @@ def convert_heads(options: argparse.Namespace) -> None:
         print(path)
 
 
+def site(options: argparse.Namespace) -> None:
+    """Writes the app as static pages. Raises Refusal with one sentence."""
+    from explorer.site.build import command  # on demand: imports gradio
+
+    command(options)
+
+
 COMMANDS = {
     "convert-heads": convert_heads,
     "strategies": list_strategies,
@@ -247,4 +254,5 @@ COMMANDS = {
     "lens": lens_command.command,
     "acceptance": acceptance.command,
     "bench": bench,
+    "site": site,
 }
