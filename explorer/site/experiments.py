@@ -1,14 +1,18 @@
 """The stored experiments as pages: finding, figures, sentences and table."""
 
+import base64
 from collections.abc import Sequence
 
 from explorer import experiments
 from explorer.experiments import basis
+from explorer.export.foreign_traces import declarations, viewed
+from explorer.export.run_file import unpack
 from explorer.markup import Html, h
 from explorer.page.tabs.experiment_cards import grouped, is_numbers, picture, shares
 from explorer.page.tabs.experiments import SHADES, passages, shade
 from explorer.site.figures import carried_figures, figures_html
 from explorer.site.pages import Site, content, heading
+from explorer.site.replays import replay_page
 
 SAYS = "Repeatable questions, and what the models that come with the app answered."
 
@@ -50,6 +54,7 @@ def experiment_page(site: Site, answer: dict) -> None:
         figures_html(drawn["light"]),
         *texts,
         h("ul", "", *(h("li", "", sentence) for sentence in answer["says"])),
+        *filter(None, [calls(site, answer)]),
         table(answer),
         h(
             "p",
@@ -73,6 +78,22 @@ def experiment_page(site: Site, answer: dict) -> None:
         kind="experiment",
         words=" ".join([name.replace("-", " "), answer["asks"], *answer["says"]]),
     )
+
+
+def calls(site: Site, answer: dict) -> Html | None:
+    """Writes a page for each decoding behind a message, and returns links to them; None if there is none."""
+    links = []
+    for number, data in enumerate(answer.get("calls", []), 1):
+        title, stem = f"Call {number} of “{answer['title']}”", f"{answer['name']}-call-{number}"
+        setup, traces = unpack(base64.b64decode(data))
+        back = h("a", {"href": f"{answer['name']}.html"}, "The whole experiment")
+        intro = h(
+            "div", {"class": "explorer site-intro", "id": "main"}, heading(title, h("p", "caption", back))
+        )
+        setup = viewed(setup, declarations(traces), traces)
+        replay_page(site, f"experiments/{stem}.html", title, answer["finding"], traces, setup, intro)
+        links.append(h("a", {"href": f"{stem}.html"}, f"Replay call {number}"))
+    return h("p", "site-next", *links) if links else None
 
 
 def measured(answer: dict) -> list[Html | str]:
