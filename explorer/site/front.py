@@ -46,7 +46,7 @@ def build(site: Site, counts: dict[str, int], replayed: bool) -> None:
             h(
                 "figcaption",
                 "",
-                h("button", {"type": "button", "data-front": "play", "aria-pressed": "true"}, "Pause"),
+                h("button", {"type": "button", "data-front": "play"}, "Pause"),
                 h("span", "", words),
                 more,
             ),

@@ -19,6 +19,7 @@ from explorer.markup import Html, h, joined
 NAME = "Decoding Explorer"
 FOLDER = page_files.ASSETS / "web" / "site"
 FIRST = ("base.js", "files.js", "carried.js")  # what the scripts of all pages use
+PREVIEW = "shared/preview.png"
 SECTIONS = {
     "lessons.html": "Lessons",
     "methods.html": "Methods",
@@ -61,14 +62,12 @@ class Site:
         apart: dict[str, bytes] | None = None,
         kind: str = "",
         words: str = "",
-        picture: str = "shared/preview.png",
     ) -> None:
         """Writes a page.
 
         `says`: its description; `scripts`: shared scripts besides those of every page; `carried`: compressed
         data in the page itself; `apart`: data in scripts beside it, which are fetched when they are needed.
         A page with a `kind` is found by the search, under its title, its description and `words`.
-        `picture`: what a link preview shows.
         """
         if kind:
             self.index.append([title, path, kind, " ".join(f"{says} {words}".split())])
@@ -76,7 +75,7 @@ class Site:
         plotly_js = {"plotly": f"{root}shared/plotly.js"} if {"page.js", "figures.js"} & {*scripts} else {}
         parts = [
             Html("<!doctype html>\n<html lang='en' data-root='" + root + "'>"),
-            self.head(path, title, says, root, scripts, picture),
+            self.head(path, title, says, root, scripts),
             Html("\n<body class='site'>"),
             self.header(path, root),
             *body,
@@ -102,9 +101,7 @@ class Site:
             self.write(os.path.join(folder, addresses[name]), data_script(name, blob))
         return addresses
 
-    def head(
-        self, path: str, title: str, says: str, root: str, scripts: tuple[str, ...], picture: str
-    ) -> Html:
+    def head(self, path: str, title: str, says: str, root: str, scripts: tuple[str, ...]) -> Html:
         """The head of a page, with what a link preview shows."""
         whole = title if title == NAME else f"{title} · {NAME}"
         policy = POLICY.format(hashes=f"{hashed(page_files.THEME)} {plotly()[1]}")
@@ -114,7 +111,7 @@ class Site:
             "og:site_name": NAME,
             "og:title": title,
             "og:description": says,
-            "og:image": (address or root) + picture,
+            "og:image": (address or root) + PREVIEW,
         } | ({"og:url": address + path} if address else {})
         return h(
             "head",
@@ -198,7 +195,7 @@ def shared_files(site: Site) -> None:
     sheets = [*page_files.sheets(), SAVED / "saved.css", FOLDER / "site.css"]
     site.write("shared/site.css", "\n".join([palette.css(), *map(page_files.text, sheets)]))
     site.write("shared/icon.svg", page_files.text(FOLDER / "icon.svg"))
-    site.write("shared/preview.png", (page_files.ASSETS / "web" / "preview.png").read_bytes())
+    site.write(PREVIEW, (page_files.ASSETS / "web" / "preview.png").read_bytes())
     site.write("shared/plotly.js", data_script("plotly", plotly()[0]))
     site.write("shared/search.js", f"ExplorerPage.index={json.dumps(site.index, ensure_ascii=False)};\n")
 

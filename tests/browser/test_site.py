@@ -59,7 +59,8 @@ def test_a_methods_page_shows_every_view_and_its_address_keeps_what_is_on_show(o
     page = opened("methods/speculative.html#view=entropy&step=2")
     lane = page.get_by_role("region", name="Lane 1", exact=True)
     expect(lane.get_by_role("tab", name="Entropy")).to_have_attribute("aria-selected", "true")
-    expect(lane.get_by_role("application")).to_have_attribute("aria-label", re.compile("^Entropy: .*ound 2"))
+    expect(lane.get_by_role("application")).to_have_attribute("aria-label", re.compile("^Entropy: .* bits"))
+    expect(page.get_by_role("slider", name="Step position")).to_have_value("2")
     lane.get_by_role("tab", name="Draft rounds").click()
     expect(page).to_have_url(re.compile("view=draft_rounds&step=2"))
     assert violations(page) == []

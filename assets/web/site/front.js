@@ -37,10 +37,7 @@ async function start() {
     show(step >= last ? 0 : step + 1);
     timer = setTimeout(go, step === last ? REST : 1000 / RATE);
   };
-  const name = () => {
-    button.textContent = playing ? "Pause" : "Play";
-    button.setAttribute("aria-pressed", String(playing));
-  };
+  const name = () => (button.textContent = playing ? "Pause" : "Play");
   button.addEventListener("click", () => {
     playing = !playing;
     name();
