@@ -7,7 +7,8 @@ class SavedComparison {
   constructor(app) {
     const { compare, comparison } = app.bar;
     Object.assign(this, { app, body: comparison });
-    compare.open = page.compareOpen();
+    // One lane has nothing beside it: a page of the site then leaves plotly.js alone until somebody asks.
+    compare.open = page.compareOpen() && !(page.common && app.lanes.length === 1);
     compare.addEventListener("toggle", () => page.compareOpen(compare.open ? "open" : "closed"));
     app.on("theme", () => this.draw());
     page.whenNear(this.body, () => this.fill());
