@@ -1,4 +1,4 @@
-"""`python -m decoders.publish_strategies` writes the declarations of all strategies to assets/strategies.json."""
+"""Writes the declarations of all strategies to assets/strategies.json, when it is run as a program."""
 
 import json
 

@@ -149,4 +149,5 @@ COMMANDS: dict[str, Command] = {
     "lens": from_module("explorer.lens_command"),
     "acceptance": from_module("explorer.acceptance.command"),
     "bench": bench,
+    "site": from_module("explorer.site.build"),
 }

@@ -69,6 +69,7 @@ def parser() -> Parser:
     lens_command(commands)
     acceptance.options_of(commands)
     bench_command(commands)
+    site_command(commands)
     return top
 
 
@@ -173,6 +174,18 @@ def bench_command(commands: Commands) -> None:
     bench.add_argument("--device", choices=("cpu", "cuda"), help=alone)
     bench.add_argument("--model", default=TARGET, metavar="M")
     bench.add_argument("--draft", default=DRAFT, metavar="M")
+
+
+def site_command(commands: Commands) -> None:
+    """Adds `site`."""
+    site = commands.add_parser(
+        "site", help="write the replays, lessons, experiments and papers as static pages for any web host"
+    )
+    site.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="a new or empty folder")
+    address = (
+        "where the pages will be served, for example https://me.example.org/explorer/: for link previews"
+    )
+    site.add_argument("--address", metavar="URL", help=address)
 
 
 class InOrder(argparse.Action):

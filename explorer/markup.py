@@ -4,6 +4,8 @@ here and nowhere else.
 
 from html import escape
 
+VOID = ("img", "input", "link", "meta")  # elements without an end
+
 
 class Html(str):
     """Markup that was made here."""
@@ -18,7 +20,7 @@ def h(tag: str, look: str | dict = "", *children: str | None) -> Html:
     words = "".join(
         f" {name}" if value is True else f" {name}='{escape(str(value))}'" for name, value in given
     )
-    return Html(f"<{tag}{words}>" if tag == "input" else f"<{tag}{words}>{joined(children)}</{tag}>")
+    return Html(f"<{tag}{words}>" if tag in VOID else f"<{tag}{words}>{joined(children)}</{tag}>")
 
 
 def joined(parts) -> Html:

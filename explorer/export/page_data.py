@@ -50,7 +50,7 @@ def page_data(
     """
     cursors = [{"view": lane.get("view"), "ops": 0, "rows": 0} for lane in setup["lanes"]]
     shown = {"run": run.id, "answer": answer(run, cursors)} if run else {"run": None, "answer": None}
-    prompts = recorded_runs.prompts()
+    prompts = [] if saved else recorded_runs.prompts()  # nothing can be decoded in a saved page
     known = fields.known(declarations, saved)
     return {
         "example": {**setup, **shown},

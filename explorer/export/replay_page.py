@@ -12,6 +12,7 @@ import hashlib
 import html
 import re
 from pathlib import Path
+from typing import Any
 
 from decoders import files, memory_options
 from decoders.refusal import Refusal
@@ -47,7 +48,19 @@ def replay_html(
     lesson: dict | None = None,
     depths: list[dict[int, list[int]]] | None = None,
 ) -> str:
-    """The whole page as one HTML text, with one lane per trace.
+    """The whole page as one HTML text, see `replay_blobs`."""
+    title, blobs = replay_blobs(traces, setup, lesson, depths)
+    packed = {name: pack(blob) for name, blob in blobs.items()}
+    return document(title, packed | {"plotly": plotly()[0]})
+
+
+def replay_blobs(
+    traces: list[Trace],
+    setup: dict | None = None,
+    lesson: dict | None = None,
+    depths: list[dict[int, list[int]]] | None = None,
+) -> tuple[str, dict[str, Any]]:
+    """The title of a page with one lane per trace, and the data that its scripts ask for by name.
 
     `setup`: the settings as in the app's page (see `run_file.settings`), derived from the traces by default.
     `lesson`: a lesson that guides through this run, `{lesson, message}`, see explorer/lessons. `depths`: the
@@ -70,10 +83,9 @@ def replay_html(
         "run": run,
     }
     blobs["rest"] = rounded(blobs["rest"])
-    packed = {name: pack(blob) for name, blob in blobs.items()}
-    packed["pictures"] = pack([lane_pictures(trace, views_of(trace, declared)) for trace in traces])
-    packed |= {"comparison": pack(rounded(saved_comparison.comparison(compared))), "plotly": plotly()[0]}
-    return document(title(setup["prompt"]), packed)
+    blobs["pictures"] = [lane_pictures(trace, views_of(trace, declared)) for trace in traces]
+    blobs["comparison"] = rounded(saved_comparison.comparison(compared))
+    return title(setup["prompt"]), blobs
 
 
 def rounded(value: object) -> object:

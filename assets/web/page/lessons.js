@@ -69,6 +69,8 @@ class Guide {
   }
 
   following() {
+    const { next } = this.app.data.lesson || {}; // the address of a page of the site
+    if (next) return location.assign(next);
     this.start(this.list[(this.list.indexOf(this.lesson) + 1) % this.list.length].name);
   }
 
@@ -146,7 +148,7 @@ class Guide {
     this.where.textContent = where;
     Object.assign(this.bar, { max: stops.length, value: this.index + 1 });
     this.back.disabled = !begun;
-    this.next.disabled = (!begun && !ready) || (over && !this.list);
+    this.next.disabled = (!begun && !ready) || (over && !this.list && !this.app.data.lesson.next);
     this.next.textContent = next;
     this.waiting.textContent = ready ? READY : problem || WAIT;
     this.waiting.className = problem && !ready ? "problem" : "soft";

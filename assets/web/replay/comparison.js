@@ -1,36 +1,17 @@
 // Only in a saved page: the comparison of the whole run, which the page carries: texts, charts, costs. Charts
 // are drawn by the plotly.js that the page carries too; it is unpacked when they come near the screen. All
 // else was made by explorer/export/saved_comparison.py.
-const NEAR = "300px"; // so far from the screen charts are drawn
 const CONFIG = { responsive: true, displaylogo: false };
-
-// The text of one of the page's blobs.
-page.unpack = async function (name) {
-  const bytes = page.fromBase64(document.getElementById("explorer-" + name).textContent);
-  return new TextDecoder().decode(await page.through(new DecompressionStream("gzip"), bytes));
-};
-
-// Calls `then` once, when the element comes near the screen.
-function whenNear(element, then) {
-  const observer = new IntersectionObserver(
-    (entries) => {
-      if (!entries.at(-1).isIntersecting) return; // on a busy machine several come at once, the newest last
-      observer.disconnect();
-      then();
-    },
-    { rootMargin: NEAR },
-  );
-  observer.observe(element);
-}
 
 class SavedComparison {
   constructor(app) {
     const { compare, comparison } = app.bar;
     Object.assign(this, { app, body: comparison });
-    compare.open = page.compareOpen();
+    // One lane has nothing beside it: a page of the site then leaves plotly.js alone until somebody asks.
+    compare.open = page.compareOpen() && !(page.common && app.lanes.length === 1);
     compare.addEventListener("toggle", () => page.compareOpen(compare.open ? "open" : "closed"));
     app.on("theme", () => this.draw());
-    whenNear(this.body, () => this.fill());
+    page.whenNear(this.body, () => this.fill());
   }
 
   async fill() {
@@ -42,9 +23,8 @@ class SavedComparison {
     this.body
       .querySelector("thead")
       .addEventListener("click", ({ target }) => target.closest("button") && this.sort(target.closest("th")));
-    whenNear(this.body.querySelector(".saved-charts"), async () => {
-      // The page's policy knows its hash, and no other.
-      document.head.append(h("script", {}, await page.unpack("plotly")));
+    page.whenNear(this.body.querySelector(".saved-charts"), async () => {
+      await page.runPlotly();
       this.draw();
     });
   }

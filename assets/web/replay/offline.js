@@ -71,7 +71,8 @@ const answers = {
 
 async function start() {
   if (!window.DecompressionStream) return document.getElementById("explorer").append(OLD);
-  page.boot(JSON.parse(await page.unpack("first"))); // a copy: the page changes what it begins with
+  // A copy: the page changes what it begins with. A page of the site has a part of it in its scripts.
+  page.boot({ ...page.common, ...JSON.parse(await page.unpack("first")) });
   page.app.models = { state: "saved", sentence: "" };
   page.app.status();
   page.draw();

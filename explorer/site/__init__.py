@@ -1,0 +1,1 @@
+"""The app as static files for any web host: replays, lessons, experiments, papers and documentation."""

@@ -1,0 +1,93 @@
+"""The lessons as pages: each guides through a run that is decoded when the site is built."""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from decoders.models.catalog import DRAFT, TARGET
+from explorer.lessons import lesson as lessons_of
+from explorer.markup import Html, h
+from explorer.runs.model_pool import Loader
+from explorer.site.pages import Site, content, heading
+from explorer.site.replays import replay_page
+
+SAYS = (
+    "Each lesson stops a real run where something interesting happens, asks a question, and answers it from "
+    "the run that you see."
+)
+
+
+def build(site: Site, loader: Loader, names: Sequence[str] | None, say: Callable[[str], None]) -> None:
+    """Decodes all lessons, or these, with the models of `loader`, and writes their pages and their list."""
+    from explorer.runs.lane_factory import lane_maker  # on demand: imports torch
+
+    make, known = lane_maker(loader), lessons_of.lessons()
+    chosen = list(known) if names is None else list(names)
+    for at, name in enumerate(chosen):
+        following = chosen[(at + 1) % len(chosen)]
+        lesson_page(
+            site, known[name], [lane.run() for lane in make(known[name]["setup"])], f"{following}.html"
+        )
+        say(f"lessons: {at + 1} of {len(chosen)}")
+    list_page(site, [known[name] for name in chosen])
+
+
+def default_loader() -> Loader:
+    """The shipped models, loaded."""
+    loader = Loader(TARGET, DRAFT, "cpu")
+    loader.load()
+    return loader
+
+
+def lesson_page(site: Site, lesson: dict, traces: list, following: str) -> None:
+    """Writes the page of a lesson. `following`: the address of the next one."""
+    told = {
+        "lesson": lessons_of.with_pages(lesson, saved=True),
+        "message": lessons_of.fill_lesson(lesson, traces),
+        "next": following,
+    }
+    way = [h("a", {"href": "../lessons.html"}, "Lessons"), " · ", lesson["group"]]
+    title = h("h1", "dp-unseen", lesson["title"])  # the guide shows it
+    intro = h("div", {"class": "explorer site-intro", "id": "main"}, title, h("p", "caption", *way))
+    replay_page(
+        site,
+        f"lessons/{lesson['name']}.html",
+        lesson["title"],
+        lesson["about"],
+        traces,
+        lesson["setup"] | models_of(traces),
+        intro,
+        lesson=told,
+        kind="lesson",
+        words=" ".join([lesson["group"], *(stop["title"] for stop in lesson["stops"])]),
+    )
+
+
+def models_of(traces: list) -> dict:
+    """The models of a run as a part of its settings."""
+    return {"models": {role: name for trace in traces for role, name in trace.models.items()}}
+
+
+def list_page(site: Site, lessons: list[dict]) -> None:
+    """Writes the list of lessons, by topic."""
+    made: list[Html] = []
+    for group, members in groupby(enumerate(lessons, 1), lambda one: one[1]["group"]):
+        made += [h("h2", "", group), h("ul", "site-cards", *(card(number, one) for number, one in members))]
+    body = content(heading("Lessons", h("p", "site-says", SAYS)), *made)
+    site.page("lessons.html", "Lessons", SAYS, body, kind="page")
+
+
+def card(number: int, lesson: dict) -> Html:
+    """A lesson in the list, as a link."""
+    lanes, stops = len(lesson["setup"]["lanes"]), len(lesson["stops"])
+    length = f"{lanes} {'lane' if lanes == 1 else 'lanes'} · {stops} stops"
+    return h(
+        "li",
+        "",
+        h(
+            "a",
+            {"href": f"lessons/{lesson['name']}.html"},
+            h("b", "", f"{number}. {lesson['title']}"),
+            h("span", "", lesson["about"]),
+            h("small", "", length),
+        ),
+    )
