@@ -4,6 +4,7 @@ strategy.
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -58,6 +59,16 @@ def parsed_parameters(
     return {name: known[name].parse(value) for name, value in given.items()}, memory.check_memory(kept)
 
 
+class PartId(StrEnum):
+    """The parts that programs ask for, whatever their cards call them."""
+
+    DRAFT_MODEL_CHAIN = "draft_model_chain"
+    GREEDY_MATCH = "greedy_match"
+    TOKEN_REJECTION = "token_rejection"
+    LENIENT_REJECTION = "lenient_rejection"
+    TYPICAL_ACCEPTANCE = "typical_acceptance"
+
+
 @dataclass(frozen=True)
 class Part:
     """A piece that a strategy is composed of. `kind`: drafter, verifier, processors, frontier, value ..."""
@@ -65,6 +76,7 @@ class Part:
     kind: str
     name: str
     says: str  # what it does, in one sentence
+    id: PartId | None = None
 
 
 @dataclass(frozen=True)

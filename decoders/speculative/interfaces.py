@@ -15,7 +15,7 @@ from decoders.chooser import Chooser
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import PROCESSORS
-from decoders.strategy import Part
+from decoders.strategy import Part, PartId
 from decoders.trace.reasons import Code, Reason
 
 # How the slots below a node are filled: with one drawn token; with several, each drawn from what the
@@ -227,6 +227,7 @@ class Drafter:
     observe: Callable[[Lane, Draft, Verification, Seen], None] = nothing_to_observe
     name: str = ""
     says: str = ""  # what it does, in one sentence
+    id: PartId | None = None
     roles: tuple[str, ...] = ()
     reads: tuple[Capability, ...] = ()
 
@@ -246,6 +247,7 @@ class Source:
     name: str  # "a draft model", "an n-gram table": the words after "from"
     says: str
     roles: tuple[str, ...] = ()
+    chain: PartId | None = None  # what a chain of its guesses is
 
 
 @dataclass(frozen=True)
@@ -262,6 +264,7 @@ class Shape:
     says: str
     sees_token: bool = False
     observe: Callable[[Lane, Draft, Verification, Seen], None] = nothing_to_observe
+    is_chain: bool = False
 
 
 def drafted(source: Source, shape: Shape) -> Drafter:
@@ -286,6 +289,7 @@ def drafted(source: Source, shape: Shape) -> Drafter:
         observe=shape.observe,
         name=name,
         says=says,
+        id=source.chain if shape.is_chain else None,
         roles=source.roles,
     )
 
@@ -310,6 +314,7 @@ class Verifier:
     exact_for: frozenset[str]
     name: str = ""
     says: str = ""  # what it does, in one sentence
+    id: PartId | None = None
     draws: bool = True
     uses_q: bool = True
     relaxed_for: frozenset[str] = frozenset()
@@ -329,8 +334,8 @@ Pair = tuple[Drafter, Verifier]
 def described(drafter: Drafter, verifier: Verifier) -> list[Part]:
     """A pair as parts of a strategy, for its card."""
     return [
-        Part("drafter", drafter.name, drafter.says),
-        Part("verifier", verifier.name, verifier.says),
+        Part("drafter", drafter.name, drafter.says, drafter.id),
+        Part("verifier", verifier.name, verifier.says, verifier.id),
         PROCESSORS,
     ]
 

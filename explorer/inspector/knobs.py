@@ -12,7 +12,7 @@ from decoders.chooser import uniform
 from decoders.logits.processor_order import NEUTRAL, stages
 from decoders.registry import strategies
 from decoders.sampling.sampling_parameters import SHAPING
-from decoders.strategy import Parameter, Strategy
+from decoders.strategy import Parameter, PartId, Strategy
 from decoders.trace.events import Distribution
 from decoders.trace.trace import Trace
 from explorer.inspector.token_facts import Facts
@@ -22,12 +22,11 @@ SAMPLER = ("temperature", "top_k", "top_p", "min_p")  # in the order in which th
 LENGTH = "num_assistant_tokens"
 # Verifier of a chain -> those of its parameters that decide a test.
 RULES = {
-    "greedy match": (),
-    "token rejection": (),
-    "lenient rejection": ("lenience",),
-    "typical acceptance": ("epsilon", "delta"),
+    PartId.GREEDY_MATCH: (),
+    PartId.TOKEN_REJECTION: (),
+    PartId.LENIENT_REJECTION: ("lenience",),
+    PartId.TYPICAL_ACCEPTANCE: ("epsilon", "delta"),
 }
-CHAIN = "chain from a draft model"
 # Upper ends of sliders that differ from the declared maximum.
 HIGH = {"temperature": 2.0, "top_k": 20, "delta": 2.0, LENGTH: 16}
 SAMPLED = "sample"  # the strategy that runs a lane whose own strategy has no temperature
@@ -49,7 +48,7 @@ OTHER_SEED = "The random numbers of this lane do not follow from its seed, so th
 def knobs(trace: Trace) -> dict:
     """`{why}`, one sentence, if no slider applies to this lane, else
 
-    rule      ["draw"], or the verifiers of a chain: [at temperature 0, above it]
+    rule      ["draw"], or the ids of the verifiers of a chain: [at temperature 0, above it]
     fixed     whether the draft's distributions are stored after truncation only
     values    of the run: what shapes a distribution, what decides a test
     knobs     `{name, value, low, high, step, help}` of each slider
@@ -115,8 +114,8 @@ def with_defaults(strategy: Strategy, trace: Trace) -> Trace | None:
 
 
 def rule_of(strategy: Strategy, parameters: dict) -> list[str] | None:
-    """["draw"] where each token is drawn from its own distribution, [verifier at temperature 0, verifier
-    above it] where chains from a draft model are verified; None for all other strategies.
+    """["draw"] where each token is drawn from its own distribution, the ids of [verifier at temperature 0,
+    verifier above it] where chains from a draft model are verified; None for all other strategies.
     """
     parts = strategy.parts(parameters)
     kinds = {part.kind for part in parts}
@@ -124,10 +123,11 @@ def rule_of(strategy: Strategy, parameters: dict) -> list[str] | None:
         return None if parameters.get("token_healing") else ["draw"]
     if kinds != {"drafter", "verifier", "processors"} or "temperature" not in parameters:
         return None
-    verifiers = []
+    verifiers: list[str] = []
     for temperature in (0.0, parameters["temperature"] or 1.0):
-        parts = {part.kind: part.name for part in strategy.parts({**parameters, "temperature": temperature})}
-        if parts["drafter"] != CHAIN or parts["verifier"] not in RULES or parameters.get("token_healing"):
+        parts = {part.kind: part.id for part in strategy.parts({**parameters, "temperature": temperature})}
+        chain = parts["drafter"] == PartId.DRAFT_MODEL_CHAIN and not parameters.get("token_healing")
+        if not chain or parts["verifier"] not in RULES:
             return None
         verifiers.append(parts["verifier"])
     return verifiers
@@ -149,7 +149,7 @@ def slider_parameters(
     if rule == ["draw"]:  # a greedy lane gets them too: what if its tokens were drawn?
         return [own.get(p.name, p) for p in SHAPING if p.name in SAMPLER]
     decides = [name for name in own if any(name in RULES[verifier] for verifier in rule)]
-    sampler = () if fixed or "typical acceptance" in rule else SAMPLER
+    sampler = () if fixed or PartId.TYPICAL_ACCEPTANCE in rule else SAMPLER
     return [own[name] for name in (*decides, *([LENGTH] if lengths else []), *sampler)]
 
 

@@ -224,9 +224,9 @@ function tested(data, place, values, token = place.draft.token) {
   const { draft, p: offer } = place,
     rule = ruleOf(data, values),
     { lenience = 1 } = values;
-  if (rule === "greedy match") return { outcome: offer.ids[0] === token ? "accepted" : "rejected" };
+  if (rule === "greedy_match") return { outcome: offer.ids[0] === token ? "accepted" : "rejected" };
   const known = token === draft.token && !changed(data, values, SAMPLER) && [draft.tested, draft.tested];
-  if (rule === "typical acceptance") {
+  if (rule === "typical_acceptance") {
     const bar = Math.min(values.epsilon, values.delta * Math.exp(-draft.entropy));
     return { p: known, bar, outcome: against(...known, bar) };
   }
@@ -279,9 +279,9 @@ function placed(data, place, values) {
     test.outcome === "rejected" &&
     !draft.accepted &&
     !shaped &&
-    (rule === "typical acceptance" || !changed(data, values, ["lenience"]));
+    (rule === "typical_acceptance" || !changed(data, values, ["lenience"]));
   if (still) return { ...only(place.token), ...more };
-  const left = values.temperature && rule !== "typical acceptance" && guess.token !== null;
+  const left = values.temperature && rule !== "typical_acceptance" && guess.token !== null;
   const own = left ? drawn(place.u, leftOver(data, place, values)) : draw(place.u, place.p, values);
   if (test.outcome === "rejected") return { ...own, ...more };
   return { token: null, could: [...new Set([guess.token, ...own.could])], other: own.other, ...more };
@@ -312,7 +312,7 @@ function walked(data, values) {
   )
     return result;
   const lengths = [values[LENGTH], data.values[LENGTH]],
-    other = ruleOf(data, values) !== "greedy match" && lengths[0] !== lengths[1];
+    other = ruleOf(data, values) !== "greedy_match" && lengths[0] !== lengths[1];
   let step = true;
   for (const [at, place] of data.places.entries()) {
     // Drafts of another length are drawn with other numbers from their second round on.

@@ -54,7 +54,8 @@ def chain(length: Length, temperature: float) -> Shape:
             length.observe(len(draft.nodes), len(verification.path))
 
     says = f"It drafts {SAYS[fill]}. {length.says}"
-    return Shape(grow, fill, "chain", says, sees_token=length.min_probability > 0.0, observe=observe)
+    sees_token = length.min_probability > 0.0
+    return Shape(grow, fill, "chain", says, sees_token=sees_token, observe=observe, is_chain=True)
 
 
 def fixed(count: int) -> Length:

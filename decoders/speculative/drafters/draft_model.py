@@ -9,6 +9,7 @@ from decoders.lane import Lane
 from decoders.parameters import real
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.interfaces import Drafter, Source, drafted
+from decoders.strategy import PartId
 
 
 def scores(
@@ -23,7 +24,11 @@ def scores(
 
 
 DRAFT_MODEL = Source(
-    scores, "a draft model", "A second, smaller model guesses, one forward per level.", ("draft",)
+    scores,
+    "a draft model",
+    "A second, smaller model guesses, one forward per level.",
+    roles=("draft",),
+    chain=PartId.DRAFT_MODEL_CHAIN,
 )
 DRAFT_TEMPERATURE = real(
     "draft_temperature",

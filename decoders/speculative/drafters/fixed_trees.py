@@ -54,7 +54,8 @@ def widths(children: list[int], temperature: float, replacement: bool = False) -
                 born = sampled(lane, draft, level, distributions(lane, scores), [count] * len(level), fill)
             level = open_ends(lane, born)
 
-    return Shape(grow, fill, shape_name(children, fill), f"It drafts {SAYS[fill]}.")
+    name, is_chain = shape_name(children, fill), not several
+    return Shape(grow, fill, name, f"It drafts {SAYS[fill]}.", is_chain=is_chain)
 
 
 def skeleton(children: dict[tuple[int, ...], int], temperature: float) -> Shape:

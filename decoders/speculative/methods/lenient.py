@@ -15,6 +15,7 @@ from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import Pair, TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed import Relaxed, relaxed_distribution, residual_or_p
 from decoders.speculative.verifiers.walk import Place, by_rule
+from decoders.strategy import PartId
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
@@ -64,6 +65,7 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
         if not rule.greedy
         else f"A drafted token passes if the target gives it at least {number(lenience)} of its best "
         "token's probability.",
+        id=PartId.LENIENT_REJECTION,
         relaxed_for=rule.fill,
         distribution=rule.distribution,
     )

@@ -23,6 +23,7 @@ from decoders.speculative.interfaces import (
     VerifierInput,
 )
 from decoders.speculative.verifiers.relaxed import relaxed_distribution
+from decoders.strategy import PartId
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
 
@@ -80,6 +81,7 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
         verify,
         frozenset(),
         name="typical acceptance",
+        id=PartId.TYPICAL_ACCEPTANCE,
         relaxed_for=frozenset({FIXED, SAMPLED}),
         distribution=distribution,
         says=f"A drafted token passes if the target gives it more than {number(epsilon)}, or less where the "

@@ -7,6 +7,7 @@ import torch
 from decoders.explain import verifiers
 from decoders.speculative.interfaces import FIXED, TokenTest
 from decoders.speculative.verifiers.walk import Place, Rule, by_rule
+from decoders.strategy import PartId
 from decoders.trace.reasons import Code, Reason
 
 
@@ -27,4 +28,6 @@ class GreedyMatch(Rule):
         return Code.ARGMAX_AFTER_ALL if whole else Code.ARGMAX_NOT_DRAFTED
 
 
-GREEDY_MATCH = by_rule(GreedyMatch(), *verifiers.GREEDY_MATCH, draws=False, uses_q=False)
+GREEDY_MATCH = by_rule(
+    GreedyMatch(), *verifiers.GREEDY_MATCH, id=PartId.GREEDY_MATCH, draws=False, uses_q=False
+)

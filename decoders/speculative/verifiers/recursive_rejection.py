@@ -12,6 +12,7 @@ from decoders.explain import verifiers
 from decoders.logits.distributions import residual
 from decoders.speculative.interfaces import SAMPLED, WITHOUT_REPLACEMENT, TokenTest
 from decoders.speculative.verifiers.walk import Place, Rule, by_rule
+from decoders.strategy import PartId
 from decoders.trace.acceptance import acceptance
 from decoders.trace.reasons import Code, Reason
 
@@ -41,4 +42,4 @@ class RecursiveRejection(Rule):
         return residual(p, q)
 
 
-RECURSIVE_REJECTION = by_rule(RecursiveRejection(), *verifiers.TOKEN_REJECTION)
+RECURSIVE_REJECTION = by_rule(RecursiveRejection(), *verifiers.TOKEN_REJECTION, id=PartId.TOKEN_REJECTION)
