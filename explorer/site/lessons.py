@@ -19,14 +19,14 @@ SAYS = (
 def build(site: Site, loader: Loader, names: Sequence[str] | None, say: Callable[[str], None]) -> None:
     """Decodes all lessons, or these, with the models of `loader`, and writes their pages and their list."""
     from explorer.runs.lane_factory import lane_maker  # on demand: imports torch
+    from explorer.runs.validation import check
 
     make, known = lane_maker(loader), lessons_of.lessons()
     chosen = list(known) if names is None else list(names)
     for at, name in enumerate(chosen):
         following = chosen[(at + 1) % len(chosen)]
-        lesson_page(
-            site, known[name], [lane.run() for lane in make(known[name]["setup"])], f"{following}.html"
-        )
+        traces = [lane.run() for lane in make(check(known[name]["setup"]))]
+        lesson_page(site, known[name], traces, f"{following}.html")
         say(f"lessons: {at + 1} of {len(chosen)}")
     list_page(site, [known[name] for name in chosen])
 
