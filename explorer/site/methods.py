@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from html import escape
 
-from decoders.registry import FAMILIES, strategies
+from decoders.registry import BADGES, FAMILIES, strategies
 from decoders.trace.trace import Trace, load
 from explorer.catalog import method_cards, origins, papers
 from explorer.export.run_file import settings
@@ -74,10 +74,11 @@ def method_page(site: Site, method: dict, beside: list[str]) -> None:
     name, title = method["name"], method["title"]
     trace = load(method_cards.file_of(name))
     prompt = method_cards.picture_facts(name)["prompt"]
+    promised = {"badge": trace.badge, "promise": BADGES.get(trace.badge, "")}  # by this run, not by default
     intro = h(
         "div",
         {"class": "explorer site-intro", "id": "main"},
-        heading(title, Html(method_rows.badge(method))),
+        heading(title, Html(method_rows.badge(method | promised))),
         h("p", "site-says", Html(method_rows.prose(method_rows.what(method)))),
         h("p", "caption", Html(method_rows.origin(method, FAMILIES))),
     )
