@@ -6,6 +6,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from decoders.explain.verdicts import reason_of
+from decoders.trace.events import Verdict
 from decoders.trace.trace import from_json
 from tests.browser.conftest import BEEN_HERE, HOSTILE
 from tests.browser.window import resize
@@ -188,8 +190,9 @@ def test_a_click_on_a_token_says_why(page):
     page.get_by_role("region", name="Lane 2").locator(".chips-row .is-rejected").last.click()
     inspector = page.get_by_role("complementary", name="Inspector")
     expect(inspector).to_contain_text("rejected in step")
-    facts = [v for v in events(trace(page, 1), "Verdict") if v["status"] == "rejected"][-1]
-    expect(inspector).to_contain_text(facts["reason"])
+    told = from_json(trace(page, 1))
+    facts = [v for step in told.steps for v in step.of(Verdict) if v.status == "rejected"][-1]
+    expect(inspector).to_contain_text(reason_of(facts, told.vocabulary))
     assert inspector.locator(".offer-row.here").count() == 1
     page.keyboard.press("Escape")
     expect(inspector).to_be_hidden()

@@ -8,14 +8,15 @@ import sys
 from explorer.page.layout import build
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
+from explorer.runs.validation import RunRequest
 from tests.helpers.scripted_lane import ScriptedLane
 
 WORDS = [f" word{i}".encode() for i in range(300)]
 
 
-def lanes(request: dict) -> list[ScriptedLane]:
+def lanes(request: RunRequest) -> list[ScriptedLane]:
     """As many as are asked for, of the models that the page has chosen."""
-    made = [ScriptedLane(WORDS, 0.1) for _ in request["lanes"]]
+    made = [ScriptedLane(WORDS, 0.1) for _ in request.lanes]
     for lane in made:
         lane.trace.models = {"target": "tiny", "draft": "tiny-draft"}
     return made
