@@ -150,15 +150,12 @@ class TinyModel(LoadedModel):
     seed = 0
 
     @cached_property
-    def heads(self) -> dict[str, DraftModule]:
-        built_for_them = type(self.model).__name__ == "LlamaForCausalLM"
-        return random_modules(Target.of(self.model)) if built_for_them else {}
-
-    @cached_property
-    def streams(self) -> ParallelStreams | None:
+    def heads(self) -> dict[str, torch.nn.Module]:
         if type(self.model).__name__ != "LlamaForCausalLM":
-            return None
-        return shaken(ParallelStreams(Target.of(self.model)).to(self.model.dtype)).to(self.model.device)
+            return {}
+        target = Target.of(self.model)
+        streams = shaken(ParallelStreams(target).to(self.model.dtype)).to(self.model.device)
+        return random_modules(target) | {"streams": streams}
 
 
 def shaken(module: torch.nn.Module) -> torch.nn.Module:
