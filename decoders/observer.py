@@ -1,14 +1,15 @@
 """The interface of what looks on while a lane decodes, and records what it sees. Knows no lane."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:  # only for annotations: the page is made before torch is imported
+    import torch
 
 
 class Observer:
     """Looks on at one lane; it chooses no token. Each method does nothing unless it is overridden."""
 
-    def predicted(self, lane: Any, nodes: list[int], logprobs: torch.Tensor) -> None:
+    def predicted(self, lane: Any, nodes: list[int], logprobs: "torch.Tensor") -> None:
         """The target's distributions after `nodes`, as log-probabilities [N, V], have been recorded."""
 
     def committed(self, lane: Any, nodes: list[int]) -> None:
