@@ -49,7 +49,7 @@ def commands(code: str) -> list[str]:
 
 
 def test_all_blocks_name_a_language_and_few_are_not_run():
-    assert {language for page in PAGES for _, language, _ in blocks(page)} <= {"python", "sh", "text"}
+    assert {language for page in PAGES for _, language, _ in blocks(page)} <= {"python", "sh", "text", "yaml"}
     assert all(PAGES[page].read_text("utf-8").count("```") == 2 * len(blocks(page)) for page in PAGES)
     found = {page: dict(Counter(why for why, _, _ in blocks(page) if why)) for page in PAGES}
     assert {page: why for page, why in found.items() if why} == NOT_RUN

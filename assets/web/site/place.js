@@ -1,5 +1,5 @@
-// A page of the site with lanes: its address names what is on show (#view=entropy&step=12, #stop=2), so that it
-// can be linked.
+// A page of the site with lanes: its address names what is on show (#view=entropy&step=12, #stop=2), so that
+// it can be linked.
 const parts = () => new URLSearchParams(location.hash.slice(1));
 
 function follow(app) {

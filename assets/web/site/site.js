@@ -3,7 +3,7 @@ const { root } = document.documentElement.dataset,
   MOST = 12; // results on show
 const found = (name) => document.querySelector(`[data-site=${name}]`);
 
-// ---- light and dark; a page with lanes has its own way ------------------------------------------------------
+// ---- light and dark; a page with lanes has its own way ----------------------------------------------------
 
 // Calls `draw` with the theme, now and whenever it changes.
 page.themed = function (draw) {
@@ -23,7 +23,7 @@ dark.addEventListener(
   () => page.stored("explorer-theme") || setTheme(dark.matches ? "dark" : "light"),
 );
 
-// ---- search -------------------------------------------------------------------------------------------------
+// ---- search -----------------------------------------------------------------------------------------------
 
 let index = null;
 

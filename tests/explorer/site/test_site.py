@@ -134,7 +134,7 @@ def test_the_documentations_own_scripts_are_allowed_by_their_hashes():
 
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path):
-    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "mine.txt").write_text("mine", "utf-8")
     options = parser().parse_args(["site", "--out", str(tmp_path)])
     with pytest.raises(Refusal, match="holds other files"):
         builder.command(options)

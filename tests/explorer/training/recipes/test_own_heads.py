@@ -82,9 +82,7 @@ def pair(place, target: str = "target", draft: str = "draft") -> dict:
 
 
 def head_of(models: dict, kind: str):
-    if kind == "kangaroo":
-        return models["target"].heads["kangaroo"]
-    return getattr(models["draft" if kind == "acceptance" else "target"], kind)
+    return models["draft" if kind == "acceptance" else "target"].heads[kind]
 
 
 @pytest.mark.parametrize("kind", shipped.OWN_HEADS)
