@@ -26,7 +26,6 @@ from decoders.constraints.settings import MEASURE, NONE, TEXTS
 from decoders.engine.capabilities import Capability
 from decoders.engine.kv_cache import OutOfSlots
 from decoders.engine.tree import Tree
-from decoders.explain.notes import bias_measured_no_further
 from decoders.logits.distributions import probabilities
 from decoders.observer import Observer
 from decoders.trace.events import Forward, Score
@@ -145,7 +144,7 @@ class BiasRecord(Observer):
                 self.move(token)
         except OutOfSlots as full:
             self.full = True
-            lane.note(bias_measured_no_further(full))
+            lane.note(f"The bias of the mask is measured no further. {full}")
 
     def measure(self, node: int, token: int) -> None:
         """Records both distributions where the output stands; nothing if the token is none that the mask

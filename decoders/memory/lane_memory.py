@@ -13,7 +13,6 @@ import torch
 from decoders import memory_options as options
 from decoders.engine.engine import Engine
 from decoders.engine.tree import Tree
-from decoders.explain.notes import DRAFTS_STAY_EXACT
 from decoders.logits.distributions import log_softmax
 from decoders.memory.engine import MemoryEngine, policy_of
 from decoders.observer import Observer
@@ -54,7 +53,10 @@ def drafts_stay_exact(parameters: dict[str, Any], promised: str) -> str | None:
     """
     if parameters.get("memory_of") != "target" or not promised.startswith(LOSSLESS):
         return None
-    return DRAFTS_STAY_EXACT
+    return (
+        "Guessed tokens stay exact until they are committed, so this lane may write another text than "
+        "decoding token by token with the same memory."
+    )
 
 
 def memory_of(parameters: dict[str, Any], models: Mapping[str, Any]) -> "LaneMemory | None":
