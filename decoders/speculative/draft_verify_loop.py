@@ -189,10 +189,11 @@ def record_verdicts(
 
 
 def completed(reason: Reason, raw: torch.Tensor | None, p: float) -> Reason:
-    """A reason with the numbers that only the lane knows: those of the token that the target prefers. raw:
-    the target's log-probabilities there [V], known wherever a token was preferred.
+    """A verifier's reason with the numbers that a trace holds besides: where another token is preferred, its
+    probability and p, that of the tested one. raw: the target's log-probabilities there [V], None at a node
+    that was not visited, where none is preferred.
     """
-    if reason.code is not Code.OTHER_PREFERRED or raw is None:
+    if reason.code is not Code.OTHER_PREFERRED:
         return reason
     preferred = reason.numbers["preferred"]
     return Reason(reason.code, {"preferred": preferred, "p_preferred": math.exp(raw[preferred]), "p": p})

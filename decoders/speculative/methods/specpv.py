@@ -23,7 +23,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.asynchronous.overlapped_rounds import BEHIND, drafted_chain
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import distributions, rounds
+from decoders.speculative.draft_verify_loop import completed, distributions, rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.drafters.fixed_trees import open_ends
 from decoders.speculative.interfaces import Draft, Drafter, Pair, Verifier, VerifierInput, badge
@@ -183,9 +183,12 @@ def a_round(
     out = {test.node: test for test in verification.tests if not test.accepted}
     for node in inner.nodes:
         if node not in verification.path:
-            test = out.get(node)
-            why = {"p": test.p, "u": test.u, "why": test.reasons} if test else {"reason": BEHIND}
-            lane.verdict(node, "pruned", q=inner.probability.get(node), **why)
+            facts: dict[str, Any] = {"reason": BEHIND}
+            if test := out.get(node):
+                row = probs[lane.tree.parents[node]]
+                why = [completed(reason, row.log(), float(row[tokens[node]])) for reason in test.reasons]
+                facts = {"p": test.p, "u": test.u, "why": why}
+            lane.verdict(node, "pruned", q=inner.probability.get(node), **facts)
     lane.drop([n for n in inner.nodes if n not in verification.path])
     for node in verification.path:
         keep(lane, draft, node, p[lane.tree.parents[node]], probs[lane.tree.parents[node]])

@@ -1,14 +1,18 @@
 """SpecPV: seeing all blocks is seeing everything, parts are chosen as the paper says, strict is lossless."""
 
+import json
+
 import pytest
 import torch
 
 from decoders.chooser import Exhaustive
 from decoders.engine.sparse_kv import Budget, View, bound, larger_end, view
 from decoders.engine.tree import Tree
+from decoders.explain.verdicts import reason_of
 from decoders.lane import Lane, Limits
 from decoders.testing import distance
-from decoders.trace.events import Commit, Forward, Note, Score
+from decoders.trace.events import Commit, Forward, Note, Score, Verdict
+from decoders.trace.trace import from_json
 from tests.helpers.deep_models import deep
 
 PROMPT = [40 + i % 7 for i in range(24)]
@@ -131,6 +135,16 @@ def test_strict_is_greedy_token_for_token(models, selector, count):
     assert found.badge == "lossless: equal to greedy" and found.costs.mean_total_variation is None
     inner = [f for s in found.steps for f in s.of(Forward) if f.model == "target" and f.kind == "draft"]
     assert inner and all(f.scope for f in inner) and all(f.scope is None for f in checks(found))
+
+
+def test_what_the_inner_loop_rejects_names_the_preferred_token_and_is_read_back(models):
+    found = run(models, **SMALL | {"strict": True, "retrieved_blocks": 0})
+    inner = [v for s in found.steps for v in s.of(Verdict) if v.status == "pruned" and v.why]
+    assert inner
+    for verdict in inner:
+        assert reason_of(verdict, found.vocabulary).startswith("Rejected: the target prefers “")
+    again = from_json(json.loads(json.dumps(found.to_json())))
+    assert [step.events for step in again.steps] == [step.events for step in found.steps]
 
 
 def test_strict_has_the_targets_law():
