@@ -13,13 +13,14 @@ from decoders.observer import Observer
 
 
 def observers_of(lane: Any, memory: LaneMemory | None) -> list[Observer]:
-    """The observers that a lane's parameters ask for; forbidden tokens and attention
-    are looked for in every lane, since a strategy may constrain it itself."""
-    target = lane.models["target"]
+    """The observers that a lane's parameters ask for. Forbidden tokens are looked for in every lane, since a
+    strategy may constrain it itself; attention too, where the engine gives it.
+    """
+    vocabulary = lane.models["target"].engine.vocabulary
     wanted = (
         ForbiddenTokens(),
         AttentionSources(),
-        detector_of(lane.shaping, target.engine.vocabulary),
+        detector_of(lane.shaping, vocabulary),
         place_record_of(lane),
         memory,
         BiasRecord(lane) if lane.parameters.get(MEASURE) else None,

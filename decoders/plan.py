@@ -29,7 +29,6 @@ class Plan:
 
     strategy: Strategy
     parameters: dict[str, Any]  # all of the strategy's, those of its memory included
-    limits: Limits
     models: dict[str, Model]  # by role, one of them with its memory
     memory: LaneMemory | None
     prompt: list[int]  # without a token that is healed
@@ -76,7 +75,7 @@ class Plan:
             self.target.engine.vocabulary,
             tuple(sorted(self.eos)),
             len(self.prompt),
-            getattr(self.target, "cut", None),
+            self.target.cut,
             length=len(self.prompt) + self.room,
             keep=1 + len(self.eos) if self.parameters.get("do_sample") else 1,  # of each beam
             coin=coin,
@@ -116,7 +115,7 @@ def plan_of(
     if begin:
         given, forced = given_tokens.check_given_tokens(begin, eos, room, target.engine.vocabulary)
     constraint = constraint_of(parameters, target, eos, b"".join(map(target.bytes_of, prompt)))
-    if constraint and forbids(constraint, prompt, given, eos):
+    if constraint and given and forbids(constraint, prompt, given, eos):
         raise Refusal("The constraint forbids the tokens with which this lane begins; change one of them.")
     if any(processors.values()) and "model_defaults" not in parameters:
         raise Refusal(f"{strategy.title} takes no processors; use one that does, such as greedy.")
@@ -124,7 +123,6 @@ def plan_of(
     return Plan(
         strategy,
         parameters,
-        limits,
         models,
         memory,
         prompt,

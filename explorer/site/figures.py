@@ -7,12 +7,12 @@ from explorer.export.run_file import pack
 from explorer.markup import Html, h
 
 
-def figures_html(figures: list[Any], first: int = 0) -> Html:
-    """An element for each figure, with its caption below. `first`: the number of the first in its page."""
+def figures_html(figures: list[Any]) -> Html:
+    """An element for each figure, with its caption below."""
     from visualizers.figures.charts import caption  # on demand: plotly is slow to import
 
     made = []
-    for number, figure in enumerate(figures, first):
+    for number, figure in enumerate(figures):
         wide = figure.layout.width is not None or len(figure.data) > 40
         look = {
             "class": "site-figure wide" if wide else "site-figure",

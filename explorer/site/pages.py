@@ -79,7 +79,7 @@ class Site:
             Html("\n<body class='site'>"),
             self.header(path, root),
             *body,
-            footer(root),
+            footer(),
             *(
                 h("script", {"type": "text/plain", "id": f"explorer-{name}"}, base64.b64encode(blob).decode())
                 for name, blob in (carried or {}).items()
@@ -157,7 +157,7 @@ class Site:
         )
 
 
-def footer(root: str) -> Html:
+def footer() -> Html:
     """The last lines of every page."""
     return h(
         "footer",
