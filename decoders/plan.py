@@ -75,7 +75,7 @@ class Plan:
             self.target.engine.vocabulary,
             tuple(sorted(self.eos)),
             len(self.prompt),
-            self.target.cut,
+            getattr(self.target, "cut", None),  # a table of probabilities reads no text
             length=len(self.prompt) + self.room,
             keep=1 + len(self.eos) if self.parameters.get("do_sample") else 1,  # of each beam
             coin=coin,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from decoders.lane import Lane
+from decoders.logits.distributions import MIN_LOGPROB
 from decoders.parameters import integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
@@ -35,14 +36,13 @@ class NearlyBest(FromTarget):
     tau: float
 
     def test(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
-        logprobs = p.log()
+        logprobs = p.log().clamp(min=MIN_LOGPROB)  # tokens outside top-k have probability 0
         rank, gap = 1 + int((logprobs > logprobs[token]).sum()), float(logprobs.max() - logprobs[token])
         accepted = rank <= self.beta and gap <= self.tau
         numbers = {"rank": rank, "gap": gap, "beta": self.beta, "tau": self.tau, "accepted": accepted}
         reason = Reason(Code.NEARLY_BEST, numbers)
         watched = ("gap", gap, self.tau)
-        p_token = float(logprobs[token].exp())
-        return TokenTest(place.child, accepted, p_token, reasons=(reason,), watched=watched)
+        return TokenTest(place.child, accepted, float(p[token]), reasons=(reason,), watched=watched)
 
     def distribution(self, inputs: VerifierInput, node: int) -> torch.Tensor:
         """The drafted token for certain if it passes; else p."""

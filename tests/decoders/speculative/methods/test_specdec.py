@@ -1,5 +1,7 @@
 """SpecDec: Spec-Verification by hand and at its limits, blocks of a masked model, and its forwards."""
 
+import json
+
 import pytest
 import torch
 
@@ -10,7 +12,7 @@ from decoders.models.loading import load
 from decoders.speculative.interfaces import FIXED, Draft, VerifierInput
 from decoders.speculative.methods.specdec import nearly_best
 from decoders.testing import distance
-from decoders.trace.events import Forward, Note, Propose
+from decoders.trace.events import Forward, Note, Propose, Verdict
 from tests.helpers import tiny_models
 from tests.helpers.deep_models import PROMPT, deep, run
 from tests.helpers.losslessness import law_of_rounds
@@ -84,6 +86,12 @@ def test_a_lenient_rule_keeps_what_is_drafted():
     found = run("specdec", with_masks(vocabulary=60), {"beta": 64, "tau": 100.0, "num_assistant_tokens": 3})
     assert found.badge == "relaxed" and found.costs.accepted == found.costs.proposed > 10
     assert any(n.text.startswith("Lossy: ") for step in found.steps for n in step.of(Note))
+
+
+def test_a_token_that_top_k_removed_is_rejected_with_numbers_that_can_be_saved(model):
+    found = run("specdec", model, {"temperature": 0.8, "top_k": 2, "num_assistant_tokens": 3})
+    json.dumps(found.to_json(), allow_nan=False)
+    assert any(v.p == 0.0 and v.status == "rejected" for step in found.steps for v in step.of(Verdict))
 
 
 def test_a_block_is_one_forward_and_none_of_its_guesses_sees_another(model):
