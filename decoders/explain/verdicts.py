@@ -140,7 +140,9 @@ def nearly_best(rank: int, gap: float, beta: int, tau: float, accepted: bool) ->
     return f"The target's rank {rank}, {number(gap)} nats below its best: {fate}"
 
 
-def divergence(apart: float, limit: float, measure: str) -> str:
+def divergence(apart: float | None, limit: float, measure: str) -> str:
+    if apart is None:
+        return f"Target and draft are infinitely far apart here ({measure}): every token is refused."
     more, fate = ("no more", "passes") if apart <= limit else ("more", "is refused")
     return (
         f"Target and draft are {number(apart)} apart here ({measure}), {more} than {number(limit)}: every "

@@ -113,7 +113,7 @@ NUMBERS: dict[Code, Mapping[str, type | UnionType]] = {
     },
     Code.NEIGHBOURS_ARGMAX: {"p": float, "count": int, "lifted": float, "best": float, "accepted": bool},
     Code.NEARLY_BEST: {"rank": int, "gap": float, "beta": int, "tau": float, "accepted": bool},
-    Code.DIVERGENCE: {"apart": float, "limit": float, "measure": str},
+    Code.DIVERGENCE: {"apart": float | None, "limit": float, "measure": str},  # None: infinite
     Code.TYPICAL: {"p": float, "line": float},
     Code.JUDGE: {"score": float, "delta": float},
     Code.FIRST_OF_BLOCK: {"minimum": int},

@@ -5,6 +5,7 @@ Kim et al. (2024), Towards Fast Inference: Exploring and Improving Blockwise Par
 drafters/sausage.py.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,6 +16,7 @@ import torch
 from decoders.datastore import Prefix, concatenated_texts, encoded, names
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.logits.distributions import MIN_LOGPROB
 from decoders.parameters import choice, integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
@@ -45,14 +47,17 @@ class Lattice:
 
     def columns(self, lane: Lane, width: int, depth: int) -> tuple[torch.Tensor, list[list]]:
         """Processed scores [K, V] of the heads, and the `width` best tokens of each with their
-        log-probabilities.
+        log-probabilities; fewer where the others have probability 0.
         """
         self.head.scores(lane, [lane.tip])
         guesses = self.head.guesses[: min(depth, lane.left - 1)].float()
         scores = lane.process(guesses, [lane.tip] * len(guesses))
         values, tokens = largest(scores.log_softmax(-1), width)
         entropies = torch.special.entr(scores.softmax(-1)).sum(-1).tolist()
-        pairs = [list(zip(*both, strict=True)) for both in zip(tokens.tolist(), values.tolist(), strict=True)]
+        pairs = [
+            [pair for pair in zip(*both, strict=True) if pair[1] > -math.inf]
+            for both in zip(tokens.tolist(), values.tolist(), strict=True)
+        ]
         plain = scores.argmax(-1).tolist()  # ties as greedy decoding breaks them
         root = lane.tree.depths[lane.tip]
         self.lattices.append((root, [[token for token, _ in column] for column in pairs], entropies, plain))
@@ -235,7 +240,7 @@ def blockwise_rescored_pair(parameters: dict) -> Pair:
     def write(lane: Lane, draft: Draft, scores: torch.Tensor, columns: list) -> list[Prefix]:
         path, node = (), draft.root
         for depth, column in enumerate(columns):
-            logprobs = small_scores(lane, [node])[0].log_softmax(-1)
+            logprobs = small_scores(lane, [node])[0].log_softmax(-1).clamp(min=MIN_LOGPROB)
             token, own = max(column, key=lambda one: one[1] + weight * float(logprobs[one[0]]))
             draft.scores[node] = scores[depth]
             node = draft.propose(lane, node, token, own, source="draft", fill=FIXED)

@@ -7,6 +7,7 @@ from collections import Counter
 
 from decoders.heads.feature_drafters.gumiho import SERIAL
 from decoders.lane import Lane
+from decoders.logits.distributions import MIN_LOGPROB
 from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
@@ -80,7 +81,7 @@ def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
             token = tree.tokens[busiest[at]]
             known = draft.scores.get(leaf)  # scored already, if its own children did not fit into the tree
             scores = guess([leaf])[0] if known is None else known
-            logprob = float(scores.log_softmax(-1)[token])
+            logprob = max(float(scores.log_softmax(-1)[token]), MIN_LOGPROB)
             leaf = draft.propose(lane, leaf, token, logprob, source=BORROWED, fill=FIXED)
             lane.depend(busiest[at], leaf, 1.0, BORROWED)
             count -= 1

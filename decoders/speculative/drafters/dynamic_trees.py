@@ -184,8 +184,8 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
 def best_children(
     level: list[int], scores: torch.Tensor, count: int, value: dict[int, float]
 ) -> list[tuple[float, int, int]]:
-    """(value, parent, token) of the `count` children of a level with the largest values, the largest first.
-    scores [level, V]: the source's; values are logarithms.
+    """(value, parent, token) of the `count` children of a level with the largest values, the largest first;
+    fewer where the others have probability 0. scores [level, V]: the source's; values are logarithms.
     """
     above = torch.tensor([[value[n]] for n in level], device=scores.device)
     values, places = largest(scores.float().log_softmax(-1).add_(above).view(1, -1), count)
@@ -193,6 +193,7 @@ def best_children(
     return [
         (total, level[at // size], at % size)
         for total, at in zip(values[0].tolist(), places[0].tolist(), strict=True)
+        if total > -math.inf
     ]
 
 

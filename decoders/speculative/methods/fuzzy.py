@@ -5,6 +5,7 @@ temperature and truncation, and of those before the argmax at temperature 0; the
 out.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -62,7 +63,8 @@ class FuzzyAcceptance(FromTarget):
 
     def test(self, p: torch.Tensor, q: torch.Tensor | None, token: int, place: Place) -> TokenTest:
         apart = DIVERGENCES[self.divergence](p, place.guessed())
-        numbers = {"apart": apart, "limit": self.limit, "measure": self.divergence}
+        finite = apart if math.isfinite(apart) else None  # JSON has no infinity
+        numbers = {"apart": finite, "limit": self.limit, "measure": self.divergence}
         reason = Reason(Code.DIVERGENCE, numbers)
         return TokenTest(place.child, apart <= self.limit, float(p[token]), reasons=(reason,))
 

@@ -3,6 +3,8 @@ promise.
 """
 
 import itertools
+import math
+from collections import Counter
 
 import pytest
 import torch
@@ -64,6 +66,14 @@ def test_one_beam_is_the_greedy_chain():
     paths = [[[path for _, path in chains] for chains, *_ in rounds] for rounds in (one, chain)]
     assert paths[0] == paths[1]
     assert max(len(path) for chains, *_ in one for _, path in chains) == 4
+
+
+def test_a_beam_takes_no_token_of_probability_0():
+    rounds = drafts("redrafter", tree="beams", width=4, depth=3, nodes=64, temperature=0.8, top_k=2)
+    guesses = [e for *_, born in rounds for e in born.values()]
+    assert guesses and all(e.logprob > -math.inf for e in guesses)
+    siblings = Counter((number, e.parent) for number, (*_, born) in enumerate(rounds) for e in born.values())
+    assert max(siblings.values()) == 2
 
 
 def test_beams_are_distinct_chains_whose_prefixes_are_the_nodes():

@@ -11,6 +11,7 @@ import torch
 from decoders import registry
 from decoders.chooser import Exhaustive, Random, Script
 from decoders.engine.tree import Tree
+from decoders.explain.verdicts import reason_of
 from decoders.lane import Lane, Limits
 from decoders.logits.distributions import one_hot
 from decoders.models.table_model import TableModel, exact_distribution
@@ -19,8 +20,9 @@ from decoders.speculative.methods import fuzzy, lantern, lenient, typical_accept
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.testing import distance, random_table, shape_of
 from decoders.trace.costs import TOTAL_VARIATION
-from decoders.trace.events import Note, Score
+from decoders.trace.events import Note, Score, Verdict
 from decoders.trace.reasons import Code
+from tests.helpers import tiny_models
 from tests.helpers.losslessness import first_token, law_of_rounds, position
 from visualizers.analysis.cost_summary import strip
 
@@ -279,6 +281,18 @@ def test_the_divergences(p, q, wanted):
     for name, value in wanted.items():
         assert fuzzy.DIVERGENCES[name](tensor(p), tensor(q)) == pytest.approx(value, abs=1e-5)
     assert fuzzy.js(tensor(p), tensor(q)) < math.log(2)
+
+
+def test_an_infinite_divergence_is_said_in_words():
+    """At temperature 0.8 with two tokens left, the draft gives 0 to one that the target may write."""
+    models = {"target": tiny_models.make(), "draft": tiny_models.make(seed=1)}
+    asked = {"divergence": "kl", "temperature": 0.8, "top_k": 2, "limit": 1e6}
+    found = Lane("fuzzy", [5, 6, 7], models, asked, 1, Limits(10)).run()
+    judged = [
+        v for step in found.steps for v in step.of(Verdict) if v.why and v.why[0].code == Code.DIVERGENCE
+    ]
+    said = [reason_of(v, found.vocabulary) for v in judged if v.why[0].numbers["apart"] is None]
+    assert "Target and draft are infinitely far apart here (kl): every token is refused." in said[0]
 
 
 @pytest.mark.parametrize("divergence", fuzzy.DIVERGENCES)
