@@ -102,14 +102,10 @@ class TokenBytes:
     def __call__(self, token: int) -> bytes:
         text = self.known.get(token)
         if text is None:
-            text = self.known[token] = self._bytes(token)
+            piece = self.tokenizer.convert_ids_to_tokens(token)
+            unused = piece is None  # a row of the embedding that no token uses
+            text = self.known[token] = f"<unused {token}>".encode() if unused else self.spell(piece)
         return text
-
-    def _bytes(self, token: int) -> bytes:
-        piece = self.tokenizer.convert_ids_to_tokens(token)
-        if piece is None:  # a row of the embedding that no token uses
-            return f"<unused {token}>".encode()
-        return self.spell(piece)
 
 
 def by_name(target) -> dict[str, int]:

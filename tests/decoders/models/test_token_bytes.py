@@ -6,7 +6,7 @@ from transformers import CTRLTokenizer, PreTrainedTokenizerFast
 
 from decoders.models.token_bytes import TokenBytes
 
-TEXT = 'Once upon a time, there was a girl. She didn\'t like it, did she? "No," she said.  Two  spaces\n漢字 🙂 é'
+TEXT = 'Once upon a time, there was a girl. She didn\'t, did she? "No," she said.  Two  spaces\n漢字 🙂 é'
 ADDED = " <tool_call>x<｜fim▁hole｜> y"
 UNKNOWN = "[UNK]"
 END = "</w>"
