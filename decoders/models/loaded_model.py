@@ -20,6 +20,7 @@ from decoders.model_defaults import listed, settings_of
 from decoders.models import head_files
 from decoders.models.catalog import kind, sorted_draft, with_weights
 from decoders.models.companions import loaded, shipped_companion
+from decoders.models.names import shipped_name
 from decoders.models.token_bytes import TokenBytes
 from decoders.refusal import Refusal
 
@@ -43,7 +44,7 @@ class LoadedModel:
     name: str
     model: torch.nn.Module
     tokenizer: transformers.PreTrainedTokenizerBase
-    own_heads: list[str] = field(default_factory=list)  # the folders given to `add_heads`
+    own_heads: dict[str, tuple[str, ...]] = field(default_factory=dict)  # those of `add_heads`
     tokens_of: LoadedModel | None = None  # the model whose companion it is; see companions.py
     _companions: dict[str, LoadedModel | None] = field(default_factory=dict)
 
@@ -160,7 +161,7 @@ class LoadedModel:
     @cached_property
     def sorted_draft(self) -> LoadedModel | None:
         """The shipped draft for it that was trained to exit early; None if there is none."""
-        if (name := sorted_draft(self.name)) is None:
+        if (name := sorted_draft(shipped_name(self.name))) is None:
             return None
         dtype, device = self._place()
         model = loaded(with_weights(name), dtype).to(device).eval().requires_grad_(False)
