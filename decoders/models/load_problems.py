@@ -9,6 +9,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
+from decoders.models.named_heads import names_heads
 from decoders.refusal import said_by
 
 INDEX = "model.safetensors.index.json"
@@ -25,9 +26,14 @@ AGAIN = "copy or download it again"
 
 def load_failure(name: str, where: str | Path, error: Exception) -> str:
     """Why the model `name` in the folder `where` (or the Hub id) could not be loaded, after `error`."""
-    found = of_folder(Path(where)) if Path(where).is_dir() else None
-    found = found or of_code(error) or of_shapes(error)
-    return f"The model {name!r} could not be loaded: {found or quoted(error)}"
+    folder = Path(where)
+    found = of_folder(folder) if folder.is_dir() else None
+    return failed(name, found or of_code(error) or quoted(error))
+
+
+def failed(name: str, why: str) -> str:
+    """The sentence about a model that could not be loaded."""
+    return f"The model {name!r} could not be loaded: {why}"
 
 
 def of_folder(folder: Path) -> str | None:
@@ -37,6 +43,8 @@ def of_folder(folder: Path) -> str | None:
     for path in (folder / "config.json", *sorted(folder.glob("*.json"))):
         if problem := of_json(path):
             return problem
+    if problem := of_heads(folder):
+        return problem
     if (folder / INDEX).is_file() and not (folder / "model.safetensors").is_file():
         for shard in sorted(
             set(json.loads((folder / INDEX).read_text("utf-8")).get("weight_map", {}).values())
@@ -76,21 +84,19 @@ def of_words(path: Path) -> str | None:
     return None
 
 
+def of_heads(folder: Path) -> str | None:
+    """The sentence about a folder that holds draft heads and no model."""
+    if not names_heads(str(folder)):
+        return None
+    return "it holds draft heads and no model; name it as the draft of the model that they were trained for."
+
+
 def of_code(error: Exception) -> str | None:
     """The sentence about a model that brings Python code of its own, which is never run."""
     if "trust_remote_code" not in str(error):
         return None
     return (
         "it needs Python code of its own, which is not run here; choose one that transformers itself knows."
-    )
-
-
-def of_shapes(error: Exception) -> str | None:
-    """The sentence about weights of other shapes than config.json asks for."""
-    if "mismatch" not in str(error):
-        return None
-    return (
-        "its weights have other shapes than its config.json says; use the config.json that belongs to them."
     )
 
 

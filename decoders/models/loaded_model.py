@@ -45,6 +45,7 @@ class LoadedModel:
     model: torch.nn.Module
     tokenizer: transformers.PreTrainedTokenizerBase
     own_heads: dict[str, tuple[str, ...]] = field(default_factory=dict)  # those of `add_heads`
+    unused_weights: list[str] = field(default_factory=list)  # in its files, without a place in the model
     tokens_of: LoadedModel | None = None  # the model whose companion it is; see companions.py
     _companions: dict[str, LoadedModel | None] = field(default_factory=dict)
 
@@ -97,9 +98,16 @@ class LoadedModel:
 
     @property
     def note(self) -> str | None:
-        """A note for the lane if the model runs more slowly than usual, or has heads that the user added."""
+        """A note for the lane if the model runs more slowly than usual, has heads that the user added, or
+        does not use all weights in its files.
+        """
         own = f"{self.name!r} has the heads {', '.join(map(repr, self.own_heads))}." if self.own_heads else ""
-        return " ".join(filter(None, (self.engine.note, own))) or None
+        left = ""
+        if self.unused_weights:
+            count, first = len(self.unused_weights), self.unused_weights[0]
+            some = "1 weight has" if count == 1 else f"{count:,} weights have"
+            left = f"Files of {self.name!r}: {some} no place in the model: {first}{' ...' * (count > 1)}"
+        return " ".join(filter(None, (self.engine.note, own, left))) or None
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a prompt. Raises Refusal if it is empty."""
