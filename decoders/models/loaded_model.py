@@ -22,7 +22,7 @@ from decoders.models.catalog import kind, sorted_draft, with_weights
 from decoders.models.companions import loaded, shipped_companion
 from decoders.models.names import shipped_name
 from decoders.models.token_bytes import TokenBytes
-from decoders.refusal import Refusal
+from decoders.refusal import Refusal, said_by
 
 if TYPE_CHECKING:
     from decoders.models.model_heads import Heads
@@ -188,7 +188,7 @@ class LoadedModel:
     def render(self, message: str, system: str = "") -> str:
         """A user's message in the chat template, up to where the model answers.
 
-        Raises Refusal with one sentence if there is no template or it raises.
+        Raises Refusal with one sentence if there is no template or it fails in any way.
         """
         if not self.chats:
             raise Refusal(f"The model {self.name!r} has no chat template; switch chat off.")
@@ -197,8 +197,13 @@ class LoadedModel:
         try:
             return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         except jinja2.TemplateError as error:
-            reason = str(error).rstrip(".")
-            raise Refusal(f"The chat template of {self.name!r} refuses this: {reason}.") from error
+            raise Refusal(f"The chat template of {self.name!r} refuses this: {said_by(error)}.") from error
+        except Exception as error:  # a template is a program: it may divide by zero or have no end
+            raise Refusal(
+                f"The chat template of {self.name!r} cannot be used ({type(error).__name__}: "
+                f"{said_by(error)}); correct it in tokenizer_config.json or chat_template.jinja, or switch "
+                "chat off."
+            ) from error
 
     def cut(self, text: str) -> list[int]:
         """Token ids of `text`: special tokens in it are recognised, and none are added."""

@@ -53,6 +53,9 @@ def read(source: Local, device: str, dtype: str, progress: hub.Progress | None) 
         return changed(source, read(source.base, device, dtype, progress))
     name, device = source.name, pick_device(device)
     folder = files(source, progress or (lambda words, done, total: None))
+    settings = folder / "generation_config.json"  # which transformers passes over if it is damaged
+    if settings.is_file() and (problem := load_problems.of_json(settings)):
+        raise Refusal(load_problems.failed(name, problem))
     config = config_of(name, str(folder))
     if config.is_encoder_decoder:
         raise Refusal(f"The model {name!r} is an encoder-decoder; choose a causal language model.")
@@ -79,6 +82,9 @@ def read(source: Local, device: str, dtype: str, progress: hub.Progress | None) 
         raise Refusal(not_installed(name, config, error)) from error
     except Exception as error:  # of a damaged file transformers raises whatever its code comes upon
         raise Refusal(load_problems.load_failure(name, folder, error)) from error
+    scored = model.config.get_text_config().vocab_size
+    if problem := load_problems.of_tokens(scored, tokenizer, model.generation_config):
+        raise Refusal(load_problems.failed(name, problem))
     model = model.eval().requires_grad_(False)
     model = model if quantised(config) else model.to(device)
     return LoadedModel(name, model, tokenizer, unused_weights=unused)
