@@ -2,6 +2,9 @@
 
 import ast
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -164,23 +167,61 @@ def test_a_token_that_the_model_lacks_is_a_sentence(token, tiny_model):
         Lane("greedy", [5, token], {"target": tiny_model("llama")})
 
 
-CONFIG = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Own", "AutoModelForCausalLM": "evil.Own"}}
-WORDS = {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["evil.Own", "evil.Own"]}}
-
-
-@pytest.mark.parametrize(("file", "keys"), [("config.json", CONFIG), ("tokenizer_config.json", WORDS)])
-def test_the_code_of_a_folder_never_runs_and_nobody_is_asked(file, keys, tmp_path, monkeypatch):
-    folder, marker = tmp_path / "own", tmp_path / "it ran"
-    name, asked = tiny_models.save(folder), []
-    (folder / "evil.py").write_text(f"open({str(marker)!r}, 'w')\nclass Own: pass\n", "utf-8")
-    change(folder / file, **keys)
-    monkeypatch.setattr("builtins.input", lambda *words: asked.append(words) or "y")  # a terminal's answer
-    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path))
+OWN = {"AutoConfig": "evil.Own", "AutoModelForCausalLM": "evil.Own"}
+OWN_TOKENIZER = {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["evil.Own", None]}}
+CODE = {  # what of a folder has code of its own: (file, keys, whether transformers can do without)
+    "an unknown architecture": ("config.json", {"model_type": "evil", "auto_map": OWN}, False),
+    "a known architecture": ("config.json", {"auto_map": OWN}, True),
+    "the tokenizer": ("tokenizer_config.json", OWN_TOKENIZER, False),
+    "the processor": ("processor_config.json", {"auto_map": {"AutoProcessor": "evil.Own"}}, True),
+    "generate": ("custom_generate/requirements.txt", {}, True),
+}
+LOADS = """
+import json, sys
+from decoders.models.loading import load
+from decoders.refusal import Refusal
+said = {}
+for name in sys.argv[1:]:
     try:
-        load(name, "cpu")
+        said[name] = type(load(name, "cpu").model).__name__
     except Refusal as refused:
-        assert "Python code of its own, which is not run here" in str(refused)
-    assert not marker.exists() and not asked
+        said[name] = str(refused)
+print(json.dumps(said))
+"""
+
+
+def test_the_code_of_a_folder_never_runs_and_nobody_is_asked_at_a_terminal(tmp_path):
+    """transformers asks whoever sits at a terminal, unless it is told not to run such code."""
+    marker = tmp_path / "it ran"
+    evil = f"open({str(marker)!r}, 'w')\nclass Own: pass\ndef generate(*given): pass\n"
+    names = {}
+    for number, (what, (file, keys, _)) in enumerate(CODE.items()):
+        folder = tmp_path / str(number)
+        names[what] = tiny_models.save(folder)
+        (folder / file).parent.mkdir(exist_ok=True)
+        for place in ("evil.py", "custom_generate/generate.py")[: 1 + ("/" in file)]:
+            (folder / place).write_text(evil, "utf-8")
+        (folder / file).touch()
+        if keys:
+            known = json.loads((folder / file).read_text("utf-8") or "{}")
+            (folder / file).write_text(json.dumps(known | keys), "utf-8")
+    own, terminal = os.openpty()
+    done = subprocess.run(
+        [sys.executable, "-c", LOADS, *names.values()],
+        stdin=terminal,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
+        check=True,
+    )
+    os.close(own)
+    os.close(terminal)
+    said = json.loads(done.stdout.splitlines()[-1])
+    for what, (_, _, without) in CODE.items():
+        refused = "it needs Python code of its own, which is not run here" in said[names[what]]
+        assert (said[names[what]] == "LlamaForCausalLM") if without else refused, what
+    assert "[y/N]" not in done.stdout + done.stderr and not marker.exists()
 
 
 def test_every_call_that_could_run_a_folders_code_forbids_it():
@@ -195,7 +236,7 @@ def test_every_call_that_could_run_a_folders_code_forbids_it():
                 continue
             of = ast.unparse(node.func.value)
             loads = node.func.attr in ("from_pretrained", "from_config")
-            if loads and of.startswith(("Auto", "architecture")):
+            if loads and of.removeprefix("transformers.").startswith(("Auto", "architecture")):
                 calls += 1
                 given = {one.arg: ast.unparse(one.value) for one in node.keywords}
                 assert given.get("trust_remote_code") == "False", f"{path}:{node.lineno}"
