@@ -141,13 +141,16 @@ def plan_of(
 def models_of(
     strategy: Strategy, parameters: dict[str, Any], models: Mapping[str, Model], callbacks: Callbacks
 ) -> dict[str, Model]:
-    """The models that the strategy uses, by role. Raises Refusal if they or the callbacks cannot run it."""
+    """The models that the strategy uses, by role, with the same rows for the same tokens. Raises Refusal if
+    they or the callbacks cannot run it.
+    """
     unsuitable = suitability.problem(strategy, parameters, models)
     if problem := unsuitable or callbacks.lacks(strategy.parts(parameters)):
         raise Refusal(problem)
     taken = suitability.taken(strategy, parameters, models)
     roles = (*strategy.needs, *strategy.may_use)
-    return {role: taken[role] for role in roles if role in taken} | {"target": taken["target"]}
+    used = {role: taken[role] for role in roles if role in taken} | {"target": taken["target"]}
+    return suitability.with_shared_rows(used)
 
 
 def check_tokens(prompt: list[int], target: Model) -> None:

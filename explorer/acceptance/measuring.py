@@ -83,8 +83,9 @@ def in_pieces(
             traces.append(trace)
             if one.guesser is not None:
                 # The target runs again: the distributions of all texts together would take too much memory.
-                wrote = target_along(target, ids, start, settings.temperature)
-                guesses.append(guesses_along(one.guesser, target, ids, start, wrote, settings.temperature))
+                own = one.models["target"]  # with the rows that its drafter has
+                wrote = target_along(own, ids, start, settings.temperature)
+                guesses.append(guesses_along(one.guesser, own, ids, start, wrote, settings.temperature))
             done += 1
             yield done
         made.append(Measured(one.name, traces, guesses if one.guesser is not None else None))
