@@ -24,13 +24,14 @@ from decoders.engine.layers import Layers
 from decoders.engine.pieces import in_pieces
 from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
-from decoders.limits import AtLimit, Limits
+from decoders.limits import AtLimit, Limits, NoNumbers
 from decoders.logits.distributions import Processors, processors
 from decoders.model_interface import Model
 from decoders.observers import observers_of
 from decoders.plan import Plan, plan_of
 from decoders.recorder import Recorder
 from decoders.refusal import Refusal
+from decoders.trace.endings import NO_NUMBERS
 from decoders.trace.events import Commit, Forward, Step
 from decoders.trace.trace import Trace
 
@@ -138,7 +139,7 @@ class Lane(Recorder):
             next(self._turns)
         except StopIteration:
             ending = self.ended_by or stopping.reason(self)
-        except (OutOfSlots, AtLimit, DeadEnd, ServerProblem) as error:
+        except (OutOfSlots, AtLimit, NoNumbers, DeadEnd, ServerProblem) as error:
             ending = str(error)  # what the step has recorded so far is kept
         self._seconds += time.perf_counter() - self._since
         step = None
@@ -306,16 +307,34 @@ class Lane(Recorder):
         return self.run_forward(lambda scorer: scorer.through(nodes, layer, states), "plan")
 
     def _ran(self, role: str, kind: str, start: float, made: torch.Tensor, work: Work) -> Forward | None:
-        """The event of the forward that made this tensor; None if nothing had to be computed."""
+        """The event of the forward that made this tensor [..., V]; None if nothing had to be computed. Raises
+        NoNumbers, with the event recorded, as `check_numbers` does.
+        """
         if made.is_cuda:  # else the clock would be read before the GPU has finished
             torch.cuda.current_stream(made.device).synchronize()
-        if not (asked := work.tokens + work.shared):
-            return None
+        event = self._forward_event(role, kind, start, work) if work.tokens + work.shared else None
+        try:
+            self.check_numbers(role, made)
+        except NoNumbers:
+            self.record_forward(event)
+            raise
+        return event
+
+    def check_numbers(self, role: str, scores: torch.Tensor) -> None:
+        """Raises NoNumbers, which ends the lane, if a row of scores [..., V] has one that is no number, or
+        none above -inf. role: whose they are.
+        """
+        if not scores.amax(-1).isfinite().all():
+            heads = f"heads that draft for {self.models['target'].name!r}"
+            whose = f"the {role} {self.models[role].name!r}" if role in self.models else heads
+            raise NoNumbers(NO_NUMBERS.format(whose))
+
+    def _forward_event(self, role: str, kind: str, start: float, work: Work) -> Forward:
         kind = "prefill" if kind == "decode" and role not in self._have_read else kind
         self._have_read.add(role)
         role = getattr(self.scorers.get(role), "counts_as", role)  # a second prompt has a name of its own
         how = (work.rows, start, self.clock() - start, work.scope, work.shared, work.share, work.lanes)
-        return Forward(role, kind, asked, *how)
+        return Forward(role, kind, work.tokens + work.shared, *how)
 
     def record_forward(self, forward: Forward | None) -> None:
         """Records the event that `unrecorded_score` returned."""

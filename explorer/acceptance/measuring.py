@@ -9,6 +9,7 @@ from typing import Any
 from decoders import registry
 from decoders.lane import Lane, Limits
 from decoders.refusal import Refusal
+from decoders.trace.endings import without_numbers
 from decoders.trace.trace import Trace
 from explorer.acceptance.along_text import guesses_along, target_along
 from explorer.acceptance.drafters import Drafter, chain_of
@@ -120,4 +121,6 @@ def decoded(
             lane.close()
     except Refusal as error:
         raise Refusal(f"Prompt {number}: {error}") from error
+    if without_numbers(lane.trace.ended):
+        raise Refusal(f"Prompt {number}: {lane.trace.ended}")
     return lane.trace
