@@ -308,33 +308,27 @@ class Lane(Recorder):
 
     def _ran(self, role: str, kind: str, start: float, made: torch.Tensor, work: Work) -> Forward | None:
         """The event of the forward that made this tensor [..., V]; None if nothing had to be computed. Raises
-        NoNumbers, with the event recorded, as `check_numbers` does.
+        NoNumbers, with the event recorded, if a row has a score that is no number, or none above -inf.
         """
         if made.is_cuda:  # else the clock would be read before the GPU has finished
             torch.cuda.current_stream(made.device).synchronize()
-        event = self._forward_event(role, kind, start, work) if work.tokens + work.shared else None
-        try:
-            self.check_numbers(role, made)
-        except NoNumbers:
+        event = None
+        if asked := work.tokens + work.shared:
+            kind = "prefill" if kind == "decode" and role not in self._have_read else kind
+            self._have_read.add(role)
+            of = getattr(self.scorers.get(role), "counts_as", role)  # a second prompt has a name of its own
+            how = (work.rows, start, self.clock() - start, work.scope, work.shared, work.share, work.lanes)
+            event = Forward(of, kind, asked, *how)
+        if not made.amax(-1).isfinite().all():
             self.record_forward(event)
-            raise
+            raise self.no_numbers(role)
         return event
 
-    def check_numbers(self, role: str, scores: torch.Tensor) -> None:
-        """Raises NoNumbers, which ends the lane, if a row of scores [..., V] has one that is no number, or
-        none above -inf. role: whose they are.
-        """
-        if not scores.amax(-1).isfinite().all():
-            heads = f"heads that draft for {self.models['target'].name!r}"
-            whose = f"the {role} {self.models[role].name!r}" if role in self.models else heads
-            raise NoNumbers(NO_NUMBERS.format(whose))
-
-    def _forward_event(self, role: str, kind: str, start: float, work: Work) -> Forward:
-        kind = "prefill" if kind == "decode" and role not in self._have_read else kind
-        self._have_read.add(role)
-        role = getattr(self.scorers.get(role), "counts_as", role)  # a second prompt has a name of its own
-        how = (work.rows, start, self.clock() - start, work.scope, work.shared, work.share, work.lanes)
-        return Forward(role, kind, work.tokens + work.shared, *how)
+    def no_numbers(self, role: str) -> NoNumbers:
+        """What to raise if scores of a role are no numbers: it ends the lane with a sentence."""
+        heads = f"heads that draft for {self.models['target'].name!r}"
+        whose = f"the {role} {self.models[role].name!r}" if role in self.models else heads
+        return NoNumbers(NO_NUMBERS.format(whose))
 
     def record_forward(self, forward: Forward | None) -> None:
         """Records the event that `unrecorded_score` returned."""

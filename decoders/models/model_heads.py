@@ -159,10 +159,10 @@ def shipped_for(model: Any) -> Heads:
     drafts, the multi-token layer in the model's own files too.
     """
     unread: dict[str, Read] = {}
-    target = shipped_name(model.name)
+    names = {model.name, shipped_name(model.name)}
     for path in sorted(catalog.SHIPPED.glob("*/config.json")):
         config = json.loads(path.read_text("utf-8"))
-        if "modules" in config and config["target"] == target:
+        if "modules" in config and config["target"] in names:
             kind, name = catalog.kind(config), path.parent.name
             kinds = [kind] if kind in KINDS else config["modules"]
             unread |= dict.fromkeys(kinds, lambda name=name: in_own_format(name).by_kind(model))
