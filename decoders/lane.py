@@ -319,7 +319,7 @@ class Lane(Recorder):
             of = getattr(self.scorers.get(role), "counts_as", role)  # a second prompt has a name of its own
             how = (work.rows, start, self.clock() - start, work.scope, work.shared, work.share, work.lanes)
             event = Forward(of, kind, asked, *how)
-        if not made.amax(-1).isfinite().all():
+        if made.numel() and not made.amax(-1).isfinite().all():  # a server may have no further row
             self.record_forward(event)
             raise self.no_numbers(role)
         return event
