@@ -45,6 +45,8 @@ def rate(lane: Any, given: list[int], places: list[int]) -> dict[int, given_toke
     work, seconds = scorer.work, lane.clock() - start
     counts = {"tokens": work.tokens + work.shared, "rows": work.rows, "shared": work.shared}
     lane.events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
+    if not logits.amax(-1).isfinite().all():
+        raise lane.no_numbers("target")
     raw = processed_logprobs = lane.distribution(nodes, logits)
     if any(part.kind == "processors" for part in lane.strategy.parts(lane.parameters)):
         processed = lane.process(logits, nodes, record=True)

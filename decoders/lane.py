@@ -24,13 +24,14 @@ from decoders.engine.layers import Layers
 from decoders.engine.pieces import in_pieces
 from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
-from decoders.limits import AtLimit, Limits
+from decoders.limits import AtLimit, Limits, NoNumbers
 from decoders.logits.distributions import Processors, processors
 from decoders.model_interface import Model
 from decoders.observers import observers_of
 from decoders.plan import Plan, plan_of
 from decoders.recorder import Recorder
 from decoders.refusal import Refusal
+from decoders.trace.endings import NO_NUMBERS
 from decoders.trace.events import Commit, Forward, Step
 from decoders.trace.trace import Trace
 
@@ -138,7 +139,7 @@ class Lane(Recorder):
             next(self._turns)
         except StopIteration:
             ending = self.ended_by or stopping.reason(self)
-        except (OutOfSlots, AtLimit, DeadEnd, ServerProblem) as error:
+        except (OutOfSlots, AtLimit, NoNumbers, DeadEnd, ServerProblem) as error:
             ending = str(error)  # what the step has recorded so far is kept
         self._seconds += time.perf_counter() - self._since
         step = None
@@ -306,16 +307,28 @@ class Lane(Recorder):
         return self.run_forward(lambda scorer: scorer.through(nodes, layer, states), "plan")
 
     def _ran(self, role: str, kind: str, start: float, made: torch.Tensor, work: Work) -> Forward | None:
-        """The event of the forward that made this tensor; None if nothing had to be computed."""
+        """The event of the forward that made this tensor [..., V]; None if nothing had to be computed. Raises
+        NoNumbers, with the event recorded, if a row has a score that is no number, or none above -inf.
+        """
         if made.is_cuda:  # else the clock would be read before the GPU has finished
             torch.cuda.current_stream(made.device).synchronize()
-        if not (asked := work.tokens + work.shared):
-            return None
-        kind = "prefill" if kind == "decode" and role not in self._have_read else kind
-        self._have_read.add(role)
-        role = getattr(self.scorers.get(role), "counts_as", role)  # a second prompt has a name of its own
-        how = (work.rows, start, self.clock() - start, work.scope, work.shared, work.share, work.lanes)
-        return Forward(role, kind, asked, *how)
+        event = None
+        if asked := work.tokens + work.shared:
+            kind = "prefill" if kind == "decode" and role not in self._have_read else kind
+            self._have_read.add(role)
+            of = getattr(self.scorers.get(role), "counts_as", role)  # a second prompt has a name of its own
+            how = (work.rows, start, self.clock() - start, work.scope, work.shared, work.share, work.lanes)
+            event = Forward(of, kind, asked, *how)
+        if made.numel() and not made.amax(-1).isfinite().all():  # a server may have no further row
+            self.record_forward(event)
+            raise self.no_numbers(role)
+        return event
+
+    def no_numbers(self, role: str) -> NoNumbers:
+        """What to raise if scores of a role are no numbers: it ends the lane with a sentence."""
+        heads = f"heads that draft for {self.models['target'].name!r}"
+        whose = f"the {role} {self.models[role].name!r}" if role in self.models else heads
+        return NoNumbers(NO_NUMBERS.format(whose))
 
     def record_forward(self, forward: Forward | None) -> None:
         """Records the event that `unrecorded_score` returned."""

@@ -7,6 +7,12 @@ class AtLimit(Exception):
     """Ends the lane in the middle of a step; the message is what the user reads."""
 
 
+class NoNumbers(Exception):
+    """Ends the lane in the middle of a step, since scores cannot be compared; the message is what the user
+    reads.
+    """
+
+
 @dataclass(frozen=True)
 class Limits:
     """Limits that end a lane cleanly: tokens written, nodes in its tree, seconds of its own computing."""

@@ -31,6 +31,9 @@ class Model(Protocol):
     def token_key(self) -> str:
         """Equal for models that score the same tokens."""
 
+    def narrower(self, rows: int) -> "Model":
+        """The same with at most so many rows of scores, if further rows stand for no token."""
+
     @property
     def model_kind(self) -> str:
         """See models/companions.py."""

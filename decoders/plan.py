@@ -106,6 +106,7 @@ def plan_of(
     target = models["target"]
     if limits.max_new_tokens < 1:
         raise Refusal(f"max_new_tokens must be at least 1, not {limits.max_new_tokens}.")
+    check_tokens(prompt, target)
     prompt, healing = token_healing.cut(parameters, target, prompt)
     eos = stopping.eos_of(parameters, target)
     stop_strings = stopping.stop_strings_of(parameters)
@@ -140,13 +141,27 @@ def plan_of(
 def models_of(
     strategy: Strategy, parameters: dict[str, Any], models: Mapping[str, Model], callbacks: Callbacks
 ) -> dict[str, Model]:
-    """The models that the strategy uses, by role. Raises Refusal if they or the callbacks cannot run it."""
+    """The models that the strategy uses, by role, with the same rows for the same tokens. Raises Refusal if
+    they or the callbacks cannot run it.
+    """
     unsuitable = suitability.problem(strategy, parameters, models)
     if problem := unsuitable or callbacks.lacks(strategy.parts(parameters)):
         raise Refusal(problem)
     taken = suitability.taken(strategy, parameters, models)
     roles = (*strategy.needs, *strategy.may_use)
-    return {role: taken[role] for role in roles if role in taken} | {"target": taken["target"]}
+    used = {role: taken[role] for role in roles if role in taken} | {"target": taken["target"]}
+    return suitability.with_shared_rows(used)
+
+
+def check_tokens(prompt: list[int], target: Model) -> None:
+    """Raises Refusal if the prompt has a token that the target does not score."""
+    vocabulary = target.engine.vocabulary
+    for token in {min(prompt, default=0), max(prompt, default=0)}:
+        if not 0 <= token < vocabulary:
+            raise Refusal(
+                f"The prompt has the token {token:,}, and {target.name!r} scores {vocabulary:,} tokens; "
+                "change the prompt, or use the tokenizer that belongs to the model."
+            )
 
 
 def context_for(prompt: list[int], models: Mapping[str, Model]) -> int:

@@ -48,6 +48,18 @@ def taken(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> di
     return own if strategy.draft_of is None else own | {"draft": strategy.draft_of(parameters, own)}
 
 
+def with_shared_rows(models: Mapping[str, Any]) -> dict[str, Any]:
+    """These models (role -> model), those with the target's tokens all with the same rows of scores: of one
+    family, models pad their vocabulary differently. Raises Refusal with one sentence if one cannot be cut.
+    """
+    key = models["target"].token_key
+    same = {role: model for role, model in models.items() if model.token_key == key}
+    rows = {model.engine.vocabulary for model in same.values()}
+    if len(rows) == 1:
+        return dict(models)
+    return {**models, **{role: model.narrower(min(rows)) for role, model in same.items()}}
+
+
 def other_kind(strategy: Strategy, models: Mapping[str, Any]) -> str:
     """The message about a target of a kind that a strategy cannot write with."""
     wanted, target = KINDS[strategy.writes_with], models["target"]

@@ -11,7 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from decoders import packages, registry, watch
-from decoders.models.catalog import DRAFT, TARGET
+from decoders.models.catalog import TARGET
+from decoders.models.shared_tokens import default_draft
 from decoders.refusal import Refusal
 from decoders.registry import include, strategies, strategy
 from decoders.trace.trace import Trace, show
@@ -48,17 +49,31 @@ def decode(
 ) -> Trace:
     """Decodes a prompt to its end and returns the trace: `decode("beam", "Once upon a time", num_beams=4)`.
 
-    `model` and `draft` are names or loaded models. Without a draft, a strategy that needs one takes the
-    shipped one of the shipped target. Raises Refusal with one sentence, such as for an unknown parameter.
+    `model` and `draft` are names or loaded models; `draft` may also name a folder of draft heads. Without a
+    draft, a strategy that needs one takes the shipped one if it has the target's tokens. Raises Refusal with
+    one sentence, such as for an unknown parameter, or for a draft by a name that the strategy does not use.
     """
     from decoders.lane import Lane, Limits
+    from decoders.models import named_heads
 
-    if draft is None and model == TARGET and "draft" in registry.get(strategy).needs:
-        draft = DRAFT
-    named = {"target": model, "draft": draft}
-    models = {role: _kept(one) if isinstance(one, str) else one for role, one in named.items() if one}
+    known = registry.get(strategy)
+    if draft is None and isinstance(model, str) and "draft" in known.needs:
+        draft = default_draft(model)
+    given = {role: one for role, one in {"target": model, "draft": draft}.items() if one}
+    names, heads = named_heads.without_heads({r: one for r, one in given.items() if isinstance(one, str)})
+    named_heads.check_drafts_used(names, (*known.needs, *known.may_use))
+    models = {r: _kept(names[r]) if r in names else one for r, one in given.items() if one not in heads}
+    if heads:
+        from decoders.models.loaded_model import LoadedModel
+        from decoders.models.model_heads import add_heads
+
+        plain = models["target"]  # the one that is kept stays without these heads
+        models["target"] = LoadedModel(plain.name, plain.model, plain.tokenizer)
+        add_heads(models, heads)
     tokens = models["target"].encode(prompt) if isinstance(prompt, str) else prompt
-    return Lane(strategy, tokens, models, parameters, seed, Limits(max_new_tokens)).run()
+    trace = Lane(strategy, tokens, models, parameters, seed, Limits(max_new_tokens)).run()
+    named_heads.check_heads_used(models if heads else {})
+    return trace
 
 
 def compare(traces: list[Trace]) -> dict:

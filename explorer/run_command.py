@@ -8,6 +8,7 @@ from pathlib import Path
 
 from decoders import files, registry
 from decoders.lane import Lane, Limits
+from decoders.models.named_heads import check_heads_used
 from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from explorer.runs.callbacks import CALLBACKS, check_tests
@@ -50,13 +51,15 @@ def decode(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> list[
     strategies = [registry.get(lane["strategy"]) for lane in lanes]
     for strategy, lane in zip(strategies, lanes, strict=True):
         check_tests(strategy, strategy.check(lane["parameters"]), prompt)
-    needs = tuple({role for strategy in strategies for role in strategy.needs})
+    needs = tuple({role for strategy in strategies for role in (*strategy.needs, *strategy.may_use)})
     models = load_models(options.model, options.draft, needs, options.device, options.heads)
     ids, limits = models["target"].encode(prompt), Limits(max_new_tokens=options.max_new_tokens)
-    return [
+    traces = [
         Lane(one["strategy"], ids, models, one["parameters"], one["seed"], limits, callbacks=CALLBACKS).run()
         for one in lanes
     ]
+    check_heads_used(models)
+    return traces
 
 
 def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace]) -> None:

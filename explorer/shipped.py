@@ -108,6 +108,9 @@ def train(options: argparse.Namespace) -> None:
         )
     if (options.divergence or options.on_policy) and name != DISTILLED:
         raise Refusal(f"--divergence and --on-policy are options of {DISTILLED}; leave them out.")
+    for option in ("model", "draft"):
+        if (given := getattr(options, option)) is not None:
+            raise Refusal(f"The recipe {name} trains a shipped model; leave --{option} {given} out.")
     if options.corpus is None:
         raise Refusal(f"The recipe {name} reads a corpus; name its folder with --corpus.")
     check_corpus(options.corpus)
@@ -115,10 +118,14 @@ def train(options: argparse.Namespace) -> None:
 
 
 def check_own_head(name: str, options: argparse.Namespace) -> None:
-    """Raises Refusal with one sentence if an option that training this head needs is missing."""
+    """Raises Refusal with one sentence if an option that training this head needs is missing, or if a draft
+    is named that it does not use.
+    """
     for needed in ("model", *OWN_HEADS[name], "out"):
         if getattr(options, needed) is None:
             raise Refusal(f"To train the head {name}, name its {WORDS[needed]} with --{needed}.")
+    if options.draft is not None and "draft" not in OWN_HEADS[name]:
+        raise Refusal(f"The head {name} is trained without a draft model; leave --draft {options.draft} out.")
     for model in (options.model, options.draft):
         if model is not None:
             resolve(model)

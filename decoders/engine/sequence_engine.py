@@ -18,7 +18,7 @@ from decoders.engine.injected_states import InjectedStates, Injections, injected
 from decoders.engine.input_embeddings import Mixed, reads
 from decoders.engine.kv_cache import ReadOnly
 from decoders.engine.layers import Layers
-from decoders.engine.partial_forward import Blocks, trial
+from decoders.engine.partial_forward import Blocks, agree, trial
 from decoders.engine.tree import Tree
 
 NOTE = (
@@ -258,5 +258,4 @@ def engine_for(model: torch.nn.Module) -> Engine | SequenceEngine:
         return whole
     tree = Tree(prompt)
     theirs = trial_rows(whole.attach(tree), tree, len(prompt) - 1)
-    tolerance = 1e-3 if model.dtype in (torch.float32, torch.float64) else 5e-2
-    return engine if (ours - theirs).abs().max() <= tolerance * (1 + theirs.abs().max()) else whole
+    return engine if agree(ours, theirs, model.dtype) else whole

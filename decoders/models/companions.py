@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, PreTrained
 from decoders.models import architectures, lora, rounded_change
 from decoders.models.catalog import SHIPPED, kind, with_weights
 from decoders.models.flow import FlowModel
-from decoders.models.tokenizer_files import tokenizer_of
+from decoders.models.model_files import read_weights, tokenizer_of
 
 Companion = tuple[str, torch.nn.Module, PreTrainedTokenizerBase]
 KINDS = {  # kind of model that a strategy may decode with -> its name in messages
@@ -56,9 +56,7 @@ def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
     if lora.is_adapter(folder):
         return lora.with_low_rank_change(folder, dtype)
     architectures.register_unless_known(config["model_type"])
-    return class_of(config).from_pretrained(
-        folder, dtype=dtype, use_safetensors=True, trust_remote_code=False
-    )
+    return read_weights(folder.name, class_of(config), folder, dtype=dtype)[0]
 
 
 def class_of(config: dict) -> type:

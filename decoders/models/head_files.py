@@ -132,7 +132,8 @@ def read_config(name: str, folder: Path) -> dict:
     except ValueError:
         config = None
     wanted = {"format": FORMAT, "version": VERSION}
-    if not isinstance(config, dict) or not wanted.items() <= config.items() or not config.keys() >= KEYS:
+    known = isinstance(config, dict) and wanted.items() <= config.items() and config.keys() >= KEYS
+    if not known or not config["modules"]:
         raise Refusal(
             f"The folder {name!r} holds no draft heads of format {FORMAT} {VERSION}; train them again."
         )

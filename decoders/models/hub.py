@@ -84,7 +84,10 @@ def cached(identifier: str, revision: str | None = None) -> Path | None:
     index = folder / "model.safetensors.index.json"
     needed = {"model.safetensors"}
     if index.exists() and not (folder / "model.safetensors").exists():
-        needed = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
+        try:
+            needed = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
+        except (ValueError, KeyError, TypeError, AttributeError):  # a damaged file: it is not whole
+            return None
     return folder if all((folder / name).exists() for name in needed) else None
 
 

@@ -8,7 +8,9 @@ import json
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
+from transformers import GenerationConfig, PreTrainedTokenizerBase
 
+from decoders.models.named_heads import names_heads
 from decoders.refusal import said_by
 
 INDEX = "model.safetensors.index.json"
@@ -21,37 +23,87 @@ WORDS = (
     "sentencepiece.bpe.model",
 )
 AGAIN = "copy or download it again"
+POINTER = b"version https://git-lfs"  # how the file begins that Git LFS leaves in place of a large one
 
 
 def load_failure(name: str, where: str | Path, error: Exception) -> str:
     """Why the model `name` in the folder `where` (or the Hub id) could not be loaded, after `error`."""
-    found = of_folder(Path(where)) if Path(where).is_dir() else None
-    found = found or of_code(error) or of_shapes(error)
-    return f"The model {name!r} could not be loaded: {found or quoted(error)}"
+    folder = Path(where)
+    found = of_folder(folder) if folder.is_dir() else None
+    return failed(name, found or of_code(error) or quoted(error))
+
+
+def failed(name: str, why: str) -> str:
+    """The sentence about a model that could not be loaded."""
+    return f"The model {name!r} could not be loaded: {why}"
 
 
 def of_folder(folder: Path) -> str | None:
     """The first file of a folder that is missing or damaged, and what to do about it; None if all can be
     read.
     """
+    checks = (of_settings, of_heads, of_shards, of_weights, of_tokenizer, of_architecture)
+    return next(filter(None, (check(folder) for check in checks)), None)
+
+
+def of_settings(folder: Path) -> str | None:
+    """As `of_folder`, of the files of JSON and templates."""
     for path in (folder / "config.json", *sorted(folder.glob("*.json"))):
         if problem := of_json(path):
             return problem
-    if (folder / INDEX).is_file() and not (folder / "model.safetensors").is_file():
-        for shard in sorted(
-            set(json.loads((folder / INDEX).read_text("utf-8")).get("weight_map", {}).values())
-        ):
-            if not (folder / shard).is_file():
-                return f"the file {shard} is missing, which {INDEX} names; {AGAIN}."
+    for path in sorted(folder.glob("*.jinja")):
+        try:
+            path.read_text("utf-8")
+        except ValueError:
+            return of_damage(path, "is not UTF-8 text")
+    return None
+
+
+def of_shards(folder: Path) -> str | None:
+    """As `of_folder`, of the weights that an index names."""
+    if not (folder / INDEX).is_file() or (folder / "model.safetensors").is_file():
+        return None
+    shards = json.loads((folder / INDEX).read_text("utf-8")).get("weight_map")
+    if not isinstance(shards, dict):
+        return f"the file {INDEX} does not say which file holds which weight; {AGAIN}."
+    missing = [one for one in sorted(set(map(str, shards.values()))) if not (folder / one).is_file()]
+    return f"the file {missing[0]} is missing, which {INDEX} names; {AGAIN}." if missing else None
+
+
+def of_weights(folder: Path) -> str | None:
+    """As `of_folder`, of the weights themselves."""
     for path in sorted(folder.glob("*.safetensors")):
         try:
             with safe_open(path, "pt"):
                 pass
         except (SafetensorError, OSError):
-            return f"the file {path.name} is damaged or incomplete ({path.stat().st_size:,} bytes); {AGAIN}."
+            return of_damage(path, "is damaged or incomplete")
+    return None
+
+
+def of_tokenizer(folder: Path) -> str | None:
+    """As `of_folder`, of its tokenizer."""
     if not any((folder / one).is_file() for one in WORDS):
         return "its folder holds no tokenizer; put its tokenizer.json beside config.json."
     return of_words(folder / "tokenizer.json")
+
+
+def of_architecture(folder: Path) -> str | None:
+    """The sentence about a config.json that names no architecture."""
+    if json.loads((folder / "config.json").read_text("utf-8")).get("model_type"):
+        return None
+    return f"the file config.json names no model_type; {AGAIN}."
+
+
+def of_damage(path: Path, what: str) -> str:
+    """The sentence about a file that cannot be read."""
+    with path.open("rb") as file:
+        begun = file.read(len(POINTER))
+    if begun == POINTER:
+        return f"the file {path.name} is only a pointer of Git LFS; run git lfs pull in its folder."
+    if not begun:
+        return f"the file {path.name} is empty; {AGAIN}."
+    return f"the file {path.name} {what} ({path.stat().st_size:,} bytes); {AGAIN}."
 
 
 def of_json(path: Path) -> str | None:
@@ -60,7 +112,10 @@ def of_json(path: Path) -> str | None:
         readable = isinstance(json.loads(path.read_text("utf-8")), dict)
     except (OSError, ValueError):
         readable = False
-    return None if readable else f"the file {path.name} is not a JSON object; {AGAIN}."
+    if readable:
+        return None
+    missing = f"the file {path.name} cannot be opened; {AGAIN}."
+    return of_damage(path, "is not a JSON object") if path.is_file() else missing
 
 
 def of_words(path: Path) -> str | None:
@@ -76,21 +131,42 @@ def of_words(path: Path) -> str | None:
     return None
 
 
+def of_tokens(vocabulary: int, tokenizer: PreTrainedTokenizerBase, settings: GenerationConfig) -> str | None:
+    """Why a model that scores so many tokens cannot be used with its tokenizer, or with the settings of its
+    generation config: they name a token that it lacks. None if it can. Special tokens may be beyond: classes
+    of tokenizers add their own, and a prompt with one of them is refused by the lane.
+    """
+    special = {*tokenizer.all_special_tokens}
+    tokens = {token: at for token, at in tokenizer.get_vocab().items() if token not in special}
+    largest = max(tokens, key=tokens.get, default=None)
+    if largest is not None and tokens[largest] >= vocabulary:
+        return (
+            f"its tokenizer has the token {largest[:40]!r} with the id {tokens[largest]:,}, and the model "
+            f"scores {vocabulary:,} tokens; use the tokenizer that belongs to it."
+        )
+    for key, given in (("eos_token_id", settings.eos_token_id), ("bos_token_id", settings.bos_token_id)):
+        for one in given if isinstance(given, list) else [given]:
+            if one is not None and not (isinstance(one, int) and 0 <= one < vocabulary):
+                return (
+                    f"its generation_config.json or config.json sets {key} to {one!r}, and the model scores "
+                    f"{vocabulary:,} tokens; correct it."
+                )
+    return None
+
+
+def of_heads(folder: Path) -> str | None:
+    """The sentence about a folder that holds draft heads and no model."""
+    if not names_heads(str(folder)):
+        return None
+    return "it holds draft heads and no model; name it as the draft of the model that they were trained for."
+
+
 def of_code(error: Exception) -> str | None:
     """The sentence about a model that brings Python code of its own, which is never run."""
     if "trust_remote_code" not in str(error):
         return None
     return (
         "it needs Python code of its own, which is not run here; choose one that transformers itself knows."
-    )
-
-
-def of_shapes(error: Exception) -> str | None:
-    """The sentence about weights of other shapes than config.json asks for."""
-    if "mismatch" not in str(error):
-        return None
-    return (
-        "its weights have other shapes than its config.json says; use the config.json that belongs to them."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,8 +21,9 @@ from decoders.model_defaults import listed, settings_of
 from decoders.models import head_files
 from decoders.models.catalog import kind, sorted_draft, with_weights
 from decoders.models.companions import loaded, shipped_companion
+from decoders.models.names import shipped_name
 from decoders.models.token_bytes import TokenBytes
-from decoders.refusal import Refusal
+from decoders.refusal import Refusal, said_by
 
 if TYPE_CHECKING:
     from decoders.models.model_heads import Heads
@@ -43,9 +45,12 @@ class LoadedModel:
     name: str
     model: torch.nn.Module
     tokenizer: transformers.PreTrainedTokenizerBase
-    own_heads: list[str] = field(default_factory=list)  # the folders given to `add_heads`
+    own_heads: dict[str, tuple[str, ...]] = field(default_factory=dict)  # those of `add_heads`
+    unused_weights: list[str] = field(default_factory=list)  # in its files, without a place in the model
     tokens_of: LoadedModel | None = None  # the model whose companion it is; see companions.py
+    left_out: int = 0  # rows of the output matrix that it does without: no token has them
     _companions: dict[str, LoadedModel | None] = field(default_factory=dict)
+    _narrower: dict[int, LoadedModel] = field(default_factory=dict)
 
     @cached_property
     def model_kind(self) -> str:
@@ -89,16 +94,45 @@ class LoadedModel:
 
     @cached_property
     def token_key(self) -> str:
-        """Equal for models with the same tokens, which can draft for each other."""
+        """Equal for models with the same tokens, which can draft for each other; their output matrices may
+        have further rows, see `narrower`.
+        """
         if self.tokens_of is not None:
             return self.tokens_of.token_key
-        return f"{head_files.tokenizer_sha256(self.tokenizer)} {self.engine.vocabulary}"
+        return head_files.tokenizer_sha256(self.tokenizer)
+
+    def narrower(self, rows: int) -> LoadedModel:
+        """This model with at most so many rows of its output matrix, and with none beyond its last token: the
+        others have probability 0. It shares all weights and heads, and has an engine of its own. Raises
+        Refusal with one sentence if its output matrix cannot be cut.
+        """
+        rows = min(rows, max(self.tokenizer.get_vocab().values()) + 1)
+        if self.engine.vocabulary <= rows or self.tokens_of is not None:
+            return self
+        if rows not in self._narrower:
+            model = copy.copy(self)
+            model.left_out = self.engine.vocabulary - rows
+            model.model = with_rows(self.name, self.model, rows)
+            model.__dict__["engine"] = ENGINES.get(self.model_kind, engine_of)(model.model)
+            model.__dict__["heads"] = self.heads
+            self._narrower[rows] = model
+        return self._narrower[rows]
 
     @property
     def note(self) -> str | None:
-        """A note for the lane if the model runs more slowly than usual, or has heads that the user added."""
+        """A note for the lane if the model runs more slowly than usual, has heads that the user added, or
+        does not use all weights in its files.
+        """
         own = f"{self.name!r} has the heads {', '.join(map(repr, self.own_heads))}." if self.own_heads else ""
-        return " ".join(filter(None, (self.engine.note, own))) or None
+        left = ""
+        if self.unused_weights:
+            count, first = len(self.unused_weights), self.unused_weights[0]
+            some = "1 weight has" if count == 1 else f"{count:,} weights have"
+            left = f"Files of {self.name!r}: {some} no place in the model: {first}{' ...' * (count > 1)}"
+        rows = ""
+        if self.left_out:
+            rows = f"{self.left_out:,} rows of {self.name!r} stand for no token and are left out."
+        return " ".join(filter(None, (self.engine.note, own, left, rows))) or None
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a prompt. Raises Refusal if it is empty."""
@@ -160,7 +194,7 @@ class LoadedModel:
     @cached_property
     def sorted_draft(self) -> LoadedModel | None:
         """The shipped draft for it that was trained to exit early; None if there is none."""
-        if (name := sorted_draft(self.name)) is None:
+        if (name := sorted_draft(shipped_name(self.name))) is None:
             return None
         dtype, device = self._place()
         model = loaded(with_weights(name), dtype).to(device).eval().requires_grad_(False)
@@ -179,7 +213,7 @@ class LoadedModel:
     def render(self, message: str, system: str = "") -> str:
         """A user's message in the chat template, up to where the model answers.
 
-        Raises Refusal with one sentence if there is no template or it raises.
+        Raises Refusal with one sentence if there is no template or it fails in any way.
         """
         if not self.chats:
             raise Refusal(f"The model {self.name!r} has no chat template; switch chat off.")
@@ -188,8 +222,13 @@ class LoadedModel:
         try:
             return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         except jinja2.TemplateError as error:
-            reason = str(error).rstrip(".")
-            raise Refusal(f"The chat template of {self.name!r} refuses this: {reason}.") from error
+            raise Refusal(f"The chat template of {self.name!r} refuses this: {said_by(error)}.") from error
+        except Exception as error:  # a template is a program: it may divide by zero or have no end
+            raise Refusal(
+                f"The chat template of {self.name!r} cannot be used ({type(error).__name__}: "
+                f"{said_by(error)}); correct it in tokenizer_config.json or chat_template.jinja, or switch "
+                "chat off."
+            ) from error
 
     def cut(self, text: str) -> list[int]:
         """Token ids of `text`: special tokens in it are recognised, and none are added."""
@@ -210,3 +249,23 @@ class LoadedModel:
             "chat": self.chats,
             "generation settings": listed(self.generation) or "none",
         }
+
+
+def with_rows(name: str, model: torch.nn.Module, rows: int) -> torch.nn.Module:
+    """A model with the first `rows` rows of its output matrix; all weights are shared. Raises Refusal with
+    one sentence if that is no plain matrix of its own.
+    """
+    head = model.get_output_embeddings()
+    place = next((place for place, one in model.named_children() if one is head), None)
+    if place is None or type(head) is not torch.nn.Linear:
+        raise Refusal(
+            f"{name!r} scores more tokens than its partner, which scores {rows:,}, and its output matrix "
+            "cannot be cut; choose a pair with as many rows."
+        )
+    few = torch.nn.Linear(head.in_features, rows, head.bias is not None, device="meta")
+    few.weight = torch.nn.Parameter(head.weight[:rows], requires_grad=False)
+    if head.bias is not None:
+        few.bias = torch.nn.Parameter(head.bias[:rows], requires_grad=False)
+    small = copy.copy(model)
+    small._modules = {**model._modules, place: few}
+    return small.eval()

@@ -17,9 +17,9 @@ from decoders.models.address import InVllm, Server
 from decoders.models.companions import class_of
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.memory_estimate import config_of, pick_device, pick_dtype, quantised
+from decoders.models.model_files import read_weights, tokenizer_of
 from decoders.models.names import Edited, Hub, Local, Stored, resolve
 from decoders.models.published_denoisers import weight_names
-from decoders.models.tokenizer_files import tokenizer_of
 from decoders.refusal import Refusal, said_by
 
 
@@ -53,6 +53,9 @@ def read(source: Local, device: str, dtype: str, progress: hub.Progress | None) 
         return changed(source, read(source.base, device, dtype, progress))
     name, device = source.name, pick_device(device)
     folder = files(source, progress or (lambda words, done, total: None))
+    settings = folder / "generation_config.json"  # which transformers passes over if it is damaged
+    if settings.is_file() and (problem := load_problems.of_json(settings)):
+        raise Refusal(load_problems.failed(name, problem))
     config = config_of(name, str(folder))
     if config.is_encoder_decoder:
         raise Refusal(f"The model {name!r} is an encoder-decoder; choose a causal language model.")
@@ -63,22 +66,15 @@ def read(source: Local, device: str, dtype: str, progress: hub.Progress | None) 
     chosen = pick_dtype(dtype, device, config)
     try:
         with loaded_weights_reported(name, progress):
-            tokenizer = tokenizer_of(folder)
+            tokenizer, unused = tokenizer_of(folder), []
             if lora.is_adapter(folder):
                 model = lora.with_low_rank_change(folder, chosen)
+            elif rounded_change.is_change(folder):
+                model = rounded_change.with_change(folder, chosen)
             else:
-                model = (
-                    rounded_change.with_change(folder, chosen)
-                    if rounded_change.is_change(folder)
-                    else class_of(config.to_dict()).from_pretrained(
-                        folder,
-                        config=config,
-                        key_mapping=weight_names(config),
-                        dtype=chosen,
-                        use_safetensors=True,
-                        trust_remote_code=False,
-                        **placed(config, device),
-                    )
+                options = dict(config=config, key_mapping=weight_names(config), dtype=chosen)
+                model, unused = read_weights(
+                    name, class_of(config.to_dict()), folder, **options, **placed(config, device)
                 )
     except (InterruptedError, MemoryError, Refusal):
         raise
@@ -86,8 +82,12 @@ def read(source: Local, device: str, dtype: str, progress: hub.Progress | None) 
         raise Refusal(not_installed(name, config, error)) from error
     except Exception as error:  # of a damaged file transformers raises whatever its code comes upon
         raise Refusal(load_problems.load_failure(name, folder, error)) from error
+    scored = model.config.get_text_config().vocab_size
+    if problem := load_problems.of_tokens(scored, tokenizer, model.generation_config):
+        raise Refusal(load_problems.failed(name, problem))
     model = model.eval().requires_grad_(False)
-    return LoadedModel(name, model if quantised(config) else model.to(device), tokenizer)
+    model = model if quantised(config) else model.to(device)
+    return LoadedModel(name, model, tokenizer, unused_weights=unused)
 
 
 def files(source: Stored, report: hub.Progress) -> Path:

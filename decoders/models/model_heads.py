@@ -14,7 +14,7 @@ from decoders.heads import DraftModule, Target
 from decoders.models import catalog, head_files, hub, published
 from decoders.models.address import InVllm, Server
 from decoders.models.head_kinds import KINDS
-from decoders.models.names import Hub, existing_folder, resolve, stored
+from decoders.models.names import Hub, existing_folder, resolve, shipped_name, stored
 from decoders.refusal import Refusal
 
 Read = Callable[[], dict[str, nn.Module]]
@@ -27,8 +27,10 @@ class Heads(MutableMapping[str, nn.Module]):
 
     def __init__(self, unread: Mapping[str, Read] | None = None):
         self._unread, self._known = dict(unread or {}), dict[str, nn.Module]()
+        self.asked: set[str] = set()  # the kinds that were looked up
 
     def __getitem__(self, kind: str) -> nn.Module:
+        self.asked.add(kind)
         if kind not in self._known:
             self._known = self._unread[kind]() | self._known
         return self._known[kind]
@@ -105,7 +107,11 @@ class Published:
     role = "target"
 
     def fits(self, models: Mapping[str, Any]) -> None:
-        """Whether tensors fit the target is checked when they are read."""
+        """Raises Refusal with one sentence if the target's weights are on a server. Whether tensors fit it is
+        checked when they are read.
+        """
+        if models[self.role].model is None:
+            folder_of(models[self.role].name)
 
     def by_kind(self, model: Any) -> dict[str, nn.Module]:
         """Its one head. Raises Refusal with one sentence unless it fits the model."""
@@ -143,19 +149,20 @@ def add_heads(models: dict[str, Any], names: Sequence[str]) -> None:
         heads = find(name)
         heads.fits(models)
         model = models[heads.role]
-        model.heads.update(heads.by_kind(model))
-        if name not in model.own_heads:
-            model.own_heads.append(name)
+        added = heads.by_kind(model)
+        model.heads.update(added)
+        model.own_heads[name] = tuple(added)
 
 
 def shipped_for(model: Any) -> Heads:
-    """The heads that are shipped for exactly this model, by the name that it has; if none of them drafts, the
-    multi-token layer in the model's own files too.
+    """The heads that are shipped for exactly this model, by its name or by its weights; if none of them
+    drafts, the multi-token layer in the model's own files too.
     """
     unread: dict[str, Read] = {}
+    names = {model.name, shipped_name(model.name)}
     for path in sorted(catalog.SHIPPED.glob("*/config.json")):
         config = json.loads(path.read_text("utf-8"))
-        if "modules" in config and config["target"] == model.name:
+        if "modules" in config and config["target"] in names:
             kind, name = catalog.kind(config), path.parent.name
             kinds = [kind] if kind in KINDS else config["modules"]
             unread |= dict.fromkeys(kinds, lambda name=name: in_own_format(name).by_kind(model))

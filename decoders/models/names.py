@@ -3,6 +3,7 @@ address apart. Imports no torch and reads no weights.
 """
 
 from dataclasses import dataclass
+from filecmp import cmp
 from pathlib import Path
 
 from decoders.models import catalog
@@ -93,6 +94,29 @@ def stored(source: Local) -> Stored:
 def place(source: Stored) -> tuple[str, str | None]:
     """What transformers reads a model by: (folder, None), or (Hub id, revision)."""
     return (source.id, source.revision) if isinstance(source, Hub) else (str(source.folder), None)
+
+
+def shipped_name(name: str) -> str:
+    """The shipped model that a name means: itself, or the one of whose weights its folder holds a copy. The
+    name itself for any other model.
+    """
+    try:
+        source = resolve(name)
+    except Refusal:  # a model that was not loaded from a folder
+        return name
+    if not isinstance(source, Folder):
+        return name
+    own = weights_in(source.folder)
+    for path in sorted(catalog.SHIPPED.glob("*/config.json")):
+        theirs = weights_in(path.parent)
+        if own and own.keys() == theirs.keys() and all(cmp(own[at], theirs[at], shallow=False) for at in own):
+            return path.parent.name
+    return name
+
+
+def weights_in(folder: Path) -> dict[str, Path]:
+    """Name -> path of the safetensors files in a folder."""
+    return {path.name: path for path in folder.glob("*.safetensors")}
 
 
 def existing_folder(name: str | Path) -> Path | None:

@@ -17,18 +17,8 @@ def default_draft(target: str) -> str | None:
 
 def same_tokens(one: str, other: str) -> bool | None:
     """Whether two models have the same tokens, by their files; None where these are not at hand."""
-    sizes, tokens = [scored(name) for name in (one, other)], []
-    if None in sizes:
-        return None
-    if sizes[0] != sizes[1]:
-        return False
     tokens = [tokens_in(name) for name in (one, other)]
     return None if None in tokens else tokens[0] == tokens[1]
-
-
-def scored(name: str) -> int | None:
-    """How many tokens a model scores, by its config.json; None where there is none at hand."""
-    return _read(name, "config.json", lambda config: config["vocab_size"])
 
 
 def tokens_in(name: str) -> dict[str, int] | None:

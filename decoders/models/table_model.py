@@ -58,6 +58,10 @@ class TableModel:
         """As `loaded_model.LoadedModel.token_key`."""
         return f"{list(self.words)} {self.vocabulary}"
 
+    def narrower(self, rows: int) -> Any:
+        """Itself: each of its columns stands for a token."""
+        return self
+
     def attach(self, tree: Tree) -> "TableScorer":
         """A scorer with the interface of `engine.Scorer`."""
         return TableScorer(self, tree)

@@ -47,6 +47,10 @@ class TabularDenoiser:
         """As `loaded_model.LoadedModel.token_key`."""
         return f"[] {self.vocabulary}"
 
+    def narrower(self, rows: int) -> Any:
+        """Itself: each of its columns stands for a token."""
+        return self
+
     def gives(self, capability: Capability) -> bool:
         """Whether it can give this."""
         return capability is Capability.FULL_DISTRIBUTION

@@ -9,12 +9,21 @@ IMPORTED = "The answer of the server ends here."
 MAX_NEW_TOKENS = "Reached max_new_tokens = {}."
 MAX_LENGTH = "Reached max_length = {}, prompt and text together."
 CONTEXT_FULL = "The model's context of {:,} tokens is full."
+NO_NUMBERS = (
+    "The scores of {} are no numbers: a weight is damaged, or too large for its number format; copy the "
+    "weights again, or load them in float32."
+)
 
 
 def limited(ended: str | None) -> bool:
     """Whether a limit on the text's length ended a lane."""
     starts = tuple(sentence.partition("{")[0] for sentence in (MAX_NEW_TOKENS, MAX_LENGTH, CONTEXT_FULL))
     return ended is not None and ended.startswith(starts)
+
+
+def without_numbers(ended: str | None) -> bool:
+    """Whether scores that are no numbers ended a lane."""
+    return ended is not None and ended.startswith(NO_NUMBERS.partition("{")[0])
 
 
 def inside_the_text(ended: str | None) -> bool:

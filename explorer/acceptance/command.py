@@ -8,6 +8,7 @@ from pathlib import Path
 
 from decoders import files
 from decoders.models.catalog import DRAFT, TARGET
+from decoders.models.named_heads import check_heads_used
 from decoders.refusal import Refusal
 from explorer.acceptance.prompts import read_prompts
 
@@ -78,6 +79,7 @@ def command(options: argparse.Namespace) -> None:
     )
     with progress_shown("acceptance"):
         result = report(target, drafters, prompts, settings)
+    check_heads_used({"target": target})
     if options.out:
         files.write(options.out, report_page(result, command_line(options, names)))
     print(json.dumps(result) if options.json else summary(result))

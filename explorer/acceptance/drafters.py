@@ -9,6 +9,7 @@ from decoders import registry
 from decoders.heads import DraftModule
 from decoders.models.loading import load
 from decoders.refusal import Refusal
+from decoders.suitability import with_shared_rows
 
 WITH_MODEL = "speculative"  # how a draft model drafts: a chain of fixed length
 # Parameter -> its value for a chain of K drafted tokens; the first that a strategy has is set.
@@ -56,7 +57,8 @@ def drafter(name: str, target: Any, device: str = "auto") -> Drafter:
             f"The draft {name!r} has another tokenizer than the target {target.name!r}, so positions cannot "
             "be compared; name a draft with the same tokenizer."
         )
-    return Drafter(name, WITH_MODEL, {"target": target, "draft": draft}, draft)
+    models = with_shared_rows({"target": target, "draft": draft})
+    return Drafter(name, WITH_MODEL, models, models["draft"])
 
 
 def chain_of(strategy: str, count: int) -> dict[str, Any]:

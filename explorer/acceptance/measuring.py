@@ -9,6 +9,7 @@ from typing import Any
 from decoders import registry
 from decoders.lane import Lane, Limits
 from decoders.refusal import Refusal
+from decoders.trace.endings import without_numbers
 from decoders.trace.trace import Trace
 from explorer.acceptance.along_text import guesses_along, target_along
 from explorer.acceptance.drafters import Drafter, chain_of
@@ -83,8 +84,9 @@ def in_pieces(
             traces.append(trace)
             if one.guesser is not None:
                 # The target runs again: the distributions of all texts together would take too much memory.
-                wrote = target_along(target, ids, start, settings.temperature)
-                guesses.append(guesses_along(one.guesser, target, ids, start, wrote, settings.temperature))
+                own = one.models["target"]  # with the rows that its drafter has
+                wrote = target_along(own, ids, start, settings.temperature)
+                guesses.append(guesses_along(one.guesser, own, ids, start, wrote, settings.temperature))
             done += 1
             yield done
         made.append(Measured(one.name, traces, guesses if one.guesser is not None else None))
@@ -119,4 +121,6 @@ def decoded(
             lane.close()
     except Refusal as error:
         raise Refusal(f"Prompt {number}: {error}") from error
+    if without_numbers(lane.trace.ended):
+        raise Refusal(f"Prompt {number}: {lane.trace.ended}")
     return lane.trace

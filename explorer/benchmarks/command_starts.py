@@ -16,8 +16,8 @@ REPEATS = 5
 LOAD = """
 import sys
 import torch, transformers
-transformers.AutoTokenizer.from_pretrained(sys.argv[1])
-transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1])
+transformers.AutoTokenizer.from_pretrained(sys.argv[1], trust_remote_code=False)
+transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1], trust_remote_code=False)
 """
 RUN = ("run", "--prompt", "Once", "--max-new-tokens", "4", "--device", "cpu")
 QUICK = {  # what is answered at once -> the command

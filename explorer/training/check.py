@@ -21,8 +21,8 @@ from decoders.models import architectures, lora, rounded_change
 from decoders.models.catalog import kind
 from decoders.models.flow import FlowModel
 from decoders.models.loading import load
+from decoders.models.model_files import tokenizer_of
 from decoders.models.model_heads import load_heads
-from decoders.models.tokenizer_files import tokenizer_of
 from decoders.packages import assets
 
 MODELS = assets() / "models"

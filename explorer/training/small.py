@@ -16,7 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, LlamaModel
 from decoders.models.architectures import architectures
 from decoders.models.architectures.causal import Architecture
 from decoders.models.catalog import TARGET, with_weights
-from decoders.models.tokenizer_files import tokenizer_of
+from decoders.models.model_files import tokenizer_of
 from explorer.corpus import CONTEXT, ROW, Texts, pack, read_stories, rows_of, story_rows
 from explorer.training import cards
 from explorer.training.data.byte_tokens import byte_tokenizer

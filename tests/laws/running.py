@@ -1,5 +1,6 @@
 """Strategies as the laws run them: all that are registered, by name, on tiny random models."""
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -50,6 +51,17 @@ def without_ends(model: LoadedModel) -> LoadedModel:
     if isinstance(model, ServedHere):
         return ServedHere(without_ends(model.client.model))
     return Endless(model.name, model.model, model.tokenizer, tokens_of=model.tokens_of)
+
+
+def damaged(model: LoadedModel, token: int) -> LoadedModel:
+    """The same model with no numbers in a token's embedding. A served one is sound: its server looks after
+    its weights.
+    """
+    if isinstance(model, ServedHere):
+        return model
+    own = copy.deepcopy(model.model)
+    own.get_input_embeddings().weight.data[token] = math.nan
+    return tiny_models.TinyModel(model.name, own, model.tokenizer, tokens_of=model.tokens_of)
 
 
 def without_tree_mask(model: LoadedModel) -> LoadedModel:

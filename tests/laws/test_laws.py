@@ -19,6 +19,7 @@ from decoders.models.served_model import ServedModel
 from decoders.refusal import Refusal
 from decoders.speculative import draft_verify_loop
 from decoders.trace import trace
+from decoders.trace.endings import without_numbers
 from decoders.trace.events import Commit, Note
 from tests.helpers import tiny_models
 from tests.helpers.in_company import in_company
@@ -29,6 +30,7 @@ from tests.laws.running import (
     NEW_TOKENS,
     PROMPTS,
     check_cells,
+    damaged,
     every_case,
     every_strategy,
     generated,
@@ -316,6 +318,20 @@ def test_json_gives_back_the_trace(models, ran, tmp_path):
         assert again.to_json() == found.to_json()
         assert again.text() == found.text()
         assert again.costs == found.costs  # all that a page, a table or a picture shows as costs
+
+
+@every_strategy
+def test_scores_that_are_no_numbers_end_a_lane_with_a_sentence_and_a_trace(name, models, ran, tmp_path):
+    """They begin where the second token that it writes is read, if it is read."""
+    sound = ran(PROMPTS[0])
+    token = sound.output()[:2][-1]
+    for role in registry.get(name).needs:
+        own = models | {role: damaged(models[role], token)}
+        found = start(name, own).run()
+        assert without_numbers(found.ended) or found.output() == sound.output()
+        found.save(tmp_path / "trace.json")
+        assert trace.load(tmp_path / "trace.json").to_json() == found.to_json()
+        no_slot_in_use(own)
 
 
 @every_case

@@ -81,11 +81,14 @@ def declared(config: dict) -> str | None:
     """The draft format that a config declares and that is not read here; None if there is none. Tensors of
     such formats can have the same names as EAGLE's.
     """
-    algorithm = config.get("speculators_config", {}).get("algorithm")
-    names = [config.get("speculators_model_type"), algorithm, *config.get("architectures", [])]
-    for name in filter(None, names):
-        if DRAFT_FORMAT.search(name) and re.sub(r"[^a-z0-9]", "", name.lower()) not in READ:
-            return name
+    speculators, classes = config.get("speculators_config"), config.get("architectures")
+    names = [config.get("speculators_model_type")]
+    names += [speculators.get("algorithm")] if isinstance(speculators, dict) else []
+    names += classes if isinstance(classes, list) else []
+    for name in names:
+        plain = re.sub(r"[^a-z0-9]", "", str(name).lower())
+        if DRAFT_FORMAT.search(str(name)) and plain not in READ:
+            return str(name)
     return next((key for key in config if key in ("dflash_config", "dspark_config")), None)
 
 

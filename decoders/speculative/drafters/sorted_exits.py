@@ -8,6 +8,7 @@ import torch
 from decoders.engine.layers import Layers
 from decoders.lane import Lane
 from decoders.models import catalog
+from decoders.models.names import shipped_name
 from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.interfaces import Drafter, Source, drafted
@@ -22,7 +23,7 @@ def exits_of(draft) -> list[int]:
     """
     layers = draft.engine.layer_count
     thirds = [max(1, round(layers * part / 3)) for part in (1, 2)]
-    return sorted({*(catalog.exits(draft.name) or thirds), layers})
+    return sorted({*(catalog.exits(shipped_name(draft.name)) or thirds), layers})
 
 
 def guessed(lane: Lane, nodes: list[int], exits: list[int], thresholds: list[float]) -> torch.Tensor:

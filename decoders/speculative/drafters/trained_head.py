@@ -98,7 +98,9 @@ class TrainedHead:
             tokens = torch.tensor([tree.tokens[n] for n in nodes], device=self.module.target.embed.device)
             self.number |= dict(zip(nodes, range(self.asked, self.asked + len(nodes)), strict=True))
             self.asked += len(nodes)
-            logits = self.module.expand(self.memory, parents, tokens)
+            logits = self.module.expand(self.memory, parents, tokens)[
+                :, : lane.models["target"].engine.vocabulary
+            ]
             ran = getattr(self.memory, "ran", len(nodes))  # the others were known from earlier passes
             self.work = Work(ran, rows=ran)
         return logits if logits.dtype == torch.float64 else logits.float()
@@ -114,13 +116,18 @@ class TrainedHead:
                 {layer: torch.cat([streams[layer] for _, streams, _ in self.unread]) for layer in layers},
             )
         self.unread.clear()
-        logits = self.module.begin(self.memory, *new)
+        logits = self.module.begin(self.memory, *new)[..., : rows_of(lane)]
         count = len(tokens) if self.module.sees.states == ALL else 1
         self.work, self.number, self.asked = Work(count, rows=1), {lane.tip: 0}, 1
         if self.module.sees.path:
             return logits[None]
         self.guesses = logits
         return logits[:1]
+
+
+def rows_of(lane: Lane) -> int:
+    """How many tokens the lane's target scores; a module may score further rows that stand for no token."""
+    return lane.models["target"].engine.vocabulary
 
 
 def prompt_states(lane: Lane, module: DraftModule) -> tuple[torch.Tensor, States]:

@@ -10,6 +10,7 @@ from typing import Any
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.models import catalog
+from decoders.models.names import shipped_name
 from decoders.parameters import choice, integer, real
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
@@ -37,7 +38,7 @@ def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
     the target, if any.
     """
     chosen = models["draft"]
-    if parameters["draft"] == CHOSEN or catalog.exits(chosen.name):
+    if parameters["draft"] == CHOSEN or catalog.exits(shipped_name(chosen.name)):
         return chosen
     return models["target"].sorted_draft or chosen
 
@@ -99,6 +100,6 @@ def s2d(lane: Lane) -> Iterator[None]:
     other draft gets exits after each third of its layers.
     """
     draft, (drafter, verifier) = lane.models["draft"], s2d_pair(lane.parameters)
-    says = TRAINED if catalog.exits(draft.name) else UNTRAINED
+    says = TRAINED if catalog.exits(shipped_name(draft.name)) else UNTRAINED
     lane.note(says.format(draft.name, ", ".join(map(str, exits_of(draft)))))
     yield from rounds(lane, drafter, verifier)

@@ -7,6 +7,7 @@ that was trained with early exits drafts best.
 from decoders.engine.layers import Layers
 from decoders.lane import Lane
 from decoders.models import catalog
+from decoders.models.names import shipped_name
 from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
@@ -20,7 +21,7 @@ def exit_of(parameters: dict, target) -> int:
     """After how many layers the draft exits: as asked for, else the first exit that the target was trained
     with, else a quarter of its layers.
     """
-    exits = catalog.exits(target.name)
+    exits = catalog.exits(shipped_name(target.name))
     return parameters["exit_layer"] or (exits[0] if exits else max(1, depth_of(target) // 4))
 
 

@@ -17,6 +17,7 @@ from decoders.models.loaded_model import LoadedModel
 from decoders.models.lora import is_adapter
 from decoders.models.memory_estimate import footprint
 from decoders.models.rounded_change import is_change
+from decoders.refusal import Refusal
 from tests.helpers import tiny_models
 
 SMALL = dict(vocab_size=200, hidden_size=32, num_hidden_layers=2)
@@ -118,6 +119,26 @@ def test_a_chat_template_renders_and_its_special_tokens_stay_whole(tmp_path):
     assert model.facts()["chat"] and not plain.facts()["chat"]
     with pytest.raises(ValueError, match="has no chat template"):
         plain.render("hi")
+
+
+TEMPLATES = {
+    "it divides by zero": "{{ 1 / 0 }}",
+    "it lacks a name": "{{ messages[0].x.y }}",
+    "it is no template": "{% for m in %}",
+    "it has no end": "{% for i in range(10 ** 9) %}{% endfor %}",
+    "there are several": {"tool_use": "a", "rag": "b"},
+    "it is a number": 5,
+}
+
+
+@pytest.mark.parametrize("how", TEMPLATES)
+def test_a_template_that_fails_in_any_way_is_a_sentence(how, tiny_model):
+    plain = tiny_model("llama")
+    model = LoadedModel("own", plain.model, tiny_models.tokenizer.__wrapped__())
+    model.tokenizer.chat_template = TEMPLATES[how]
+    with pytest.raises(Refusal, match="The chat template of 'own' ") as refused:
+        model.render("hi")
+    assert "\n" not in str(refused.value)
 
 
 def test_a_template_that_refuses_is_a_sentence(tmp_path):

@@ -74,7 +74,7 @@ def test_a_lane_draws_with_what_they_say(tiny_model, tmp_path):
     model = LoadedModel(plain.name, plain.model, plain.tokenizer)
     name = files.write(tmp_path / "heads", config(enable_top_p_head=False), tensors())
     add_heads({"target": model}, [name])
-    assert model.own_heads == [name] and isinstance(model.heads["autodeco"], AutoDeco)
+    assert model.own_heads == {name: ("autodeco",)} and isinstance(model.heads["autodeco"], AutoDeco)
     trace = Lane("autodeco", [40, 41], {"target": model}, {"top_p": 0.5}, 0, limits).run()
     told = [s.total for step in trace.steps for s in step.of(Score) if s.level == GAUGE]
     assert len(set(told[::2])) == 3 and set(told[1::2]) == {0.5}  # the second head was not trained

@@ -204,6 +204,14 @@ def test_training_goes_on_where_it_was_cut_off(train, place, monkeypatch):
         (["judge", "--model", "{t}", "--draft", "no-such", "--out", "{o}"], "There is no model 'no-such'"),
         (["kangaroo", "--model", "{t}", "--texts", "{t}", "--out", "{o}"], "There are no texts at"),
         (
+            ["kangaroo", "--model", "{t}", "--texts", "{short}", "--out", "{o}", "--draft", "no-such"],
+            "The head kangaroo is trained without a draft model; leave --draft no-such out.",
+        ),
+        (
+            ["llama-tiny-draft", "--corpus", "{t}", "--draft", "no-such"],
+            "The recipe llama-tiny-draft trains a shipped model; leave --draft no-such out.",
+        ),
+        (
             ["kangaroo", "--model", "{t}", "--texts", "{short}", "--out", "{o}"],
             "are needed; name more of them",
         ),

@@ -15,8 +15,8 @@ from decoders.heads import read_answers, take_taps
 from decoders.lane import Lane, Limits
 from decoders.models.catalog import kind
 from decoders.models.loading import load
+from decoders.models.model_files import tokenizer_of
 from decoders.models.model_heads import load_heads
-from decoders.models.tokenizer_files import tokenizer_of
 from explorer import shipped
 from explorer.corpus import IGNORED, STORY_MIX
 from explorer.tasks import Problem
