@@ -11,8 +11,15 @@ from decoders.logits.processor_order import NEUTRAL, WARPERS, title
 if TYPE_CHECKING:
     from decoders.strategy import Strategy
 
-# Processors of `generate` that no strategy takes from the model; see docs/generation_config.md.
+# What `generate` takes from the model and no strategy does; see docs/generation_config.md.
 NOT_TAKEN = {
+    "num_beams": 1,
+    "num_beam_groups": 1,
+    "penalty_alpha": 0.0,
+    "dola_layers": None,
+    "stop_strings": None,
+    "token_healing": False,
+    "force_words_ids": None,
     "guidance_scale": 1.0,
     "encoder_repetition_penalty": 1.0,
     "encoder_no_repeat_ngram_size": 0,
@@ -21,7 +28,7 @@ NOT_TAKEN = {
 
 
 def settings_of(config: Any) -> dict[str, Any]:
-    """The processors that a `GenerationConfig` switches on: name -> value, in plain data."""
+    """What a `GenerationConfig` asks of `generate` beyond its defaults: name -> value, in plain data."""
     settings = {}
     for name, neutral in {**NEUTRAL, **NOT_TAKEN}.items():
         value = jsonable(getattr(config, name, None))
@@ -55,9 +62,15 @@ def settings_in_use(parameters: dict[str, Any], settings: dict[str, Any]) -> dic
     return {
         name: value
         for name, value in settings.items()
-        if (name not in WARPERS or draws(parameters))
-        and parameters.get(name, NEUTRAL.get(name)) == NEUTRAL.get(name)
+        if (name not in WARPERS or draws(parameters)) and not asked(name, parameters)
     }
+
+
+def asked(name: str, parameters: dict[str, Any]) -> bool:
+    """Whether the parameters set this themselves."""
+    if name in NOT_TAKEN:
+        return bool(parameters.get(name))
+    return parameters.get(name, NEUTRAL[name]) != NEUTRAL[name]
 
 
 def draws(parameters: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ token, which is slow but gives the same numbers. `engine_for` tests which of the
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cached_property
+from typing import Any
 
 import torch
 
@@ -24,6 +25,10 @@ NOTE = (
     "This model cannot take a tree mask, so every candidate is scored as a whole sequence of its own: "
     "the same numbers, but slower, and no attention is shown."
 )
+
+
+WINDOWS = ("window", "chunk", "local_attention")  # words in the names of a config's sizes of attention
+LONGEST_TRIAL = 512  # tokens
 
 
 class SequenceEngine:
@@ -212,27 +217,45 @@ class SequenceScorer:
         self.kept.clear()
 
 
+def trial_prompt(config: Any, vocabulary: int) -> list[int]:
+    """A short prompt; where a config names a window of attention, or a chunk, that a trial can fill, one that
+    is longer than it.
+    """
+    sizes = [size for name, size in config.to_dict().items() if any(word in name for word in WINDOWS)]
+    fit = [size for size in sizes if isinstance(size, int) and size <= LONGEST_TRIAL]
+    return [place % vocabulary for place in range(1, 4 + max(fit, default=0))]
+
+
+def trial_rows(scorer: Any, tree: Tree, last: int) -> torch.Tensor:
+    """Logits [4, V] after two branches of different lengths below the node `last`, after a node that takes a
+    freed slot before those of its parents, and after a third branch.
+    """
+    vocabulary = scorer.engine.vocabulary
+    scorer.score([last])
+    left, right = (tree.add(last, token % vocabulary) for token in (4, 5))
+    leaf = tree.add(left, 6 % vocabulary)
+    first = scorer.score([right, leaf])
+    scorer.release([right])
+    deeper, third = tree.add(leaf, 7 % vocabulary), tree.add(last, 8 % vocabulary)
+    return torch.cat([first, scorer.score([deeper, third])])
+
+
 def engine_for(model: torch.nn.Module) -> Engine | SequenceEngine:
     """The tree engine if it gives this model's own numbers on a small tree, else the fallback; decided by a
     test and not by a list of models.
     """
-    whole = SequenceEngine(model)
-    kinds = set(getattr(model.config.get_text_config(), "layer_types", None) or ())
-    if kinds - {
-        "full_attention",
-        "sliding_attention",
-    }:  # such as chunks, which the test's small tree would not fill
+    whole, config = SequenceEngine(model), model.config.get_text_config()
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if kinds - {"full_attention", "sliding_attention"}:  # such as chunks
         return whole
-    tree = Tree([1, 2, 3])
-    left, right = tree.add(2, 4), tree.add(2, 5)
-    leaf = tree.add(left, 6)
+    prompt = trial_prompt(config, whole.vocabulary)
     try:
-        engine = Engine(model)
+        engine, tree = Engine(model), Tree(prompt)
         scorer = engine.attach(tree)
-        scorer.score([2])
-        ours = scorer.score([right, leaf])
+        ours = trial_rows(scorer, tree, len(prompt) - 1)
         scorer.close()
     except (AttributeError, TypeError, ValueError, RuntimeError, IndexError, KeyError):
         return whole
-    theirs = whole.attach(tree).score([right, leaf])
+    tree = Tree(prompt)
+    theirs = trial_rows(whole.attach(tree), tree, len(prompt) - 1)
     return engine if agree(ours, theirs, model.dtype) else whole

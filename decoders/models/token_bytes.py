@@ -1,7 +1,20 @@
-"""Token ids to bytes, for any Hugging Face tokenizer, byte-level BPE or SentencePiece. Knows no models."""
+"""Token ids to bytes, for any Hugging Face tokenizer: byte-level BPE, SentencePiece, WordPiece, BPE with
+marked ends of words, and whole words. Knows no models.
+
+The bytes of an output's tokens in a row are what the tokenizer decodes them to after a word; at the very
+beginning of a text it leaves a space out.
+"""
 
 import re
+from collections.abc import Callable
 from functools import cache
+from typing import Any
+
+from tokenizers import decoders
+
+CONTROL = re.compile(r"<[|｜].*[|｜]>", re.DOTALL)  # the form of control tokens, which not all files mark
+HEXADECIMAL = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+Spell = Callable[[str], bytes]
 
 
 @cache
@@ -14,15 +27,73 @@ def _byte_of() -> dict[str, int]:
     return table
 
 
-class TokenBytes:
-    """Maps a token id to its bytes when called; results are cached."""
+def byte_level(piece: str) -> bytes:
+    """A piece of byte-level BPE; an added token with other characters stands for itself."""
+    if all(c in _byte_of() for c in piece):
+        return bytes(_byte_of()[c] for c in piece)
+    return piece.encode()
 
-    def __init__(self, tokenizer) -> None:
+
+def sentence_piece(piece: str) -> bytes:
+    """A piece of SentencePiece, where ▁ is a space and <0x0A> a byte."""
+    if hexadecimal := HEXADECIMAL.fullmatch(piece):
+        return bytes.fromhex(hexadecimal[1])
+    return piece.replace("▁", " ").encode()
+
+
+def whole_word(piece: str) -> bytes:
+    """A word of a vocabulary whose tokens are joined by spaces."""
+    return f" {piece}".encode()
+
+
+def word_piece(decoder: decoders.WordPiece) -> Spell:
+    """The speller of pieces whose prefix (##) says that they continue a word."""
+    return lambda piece: decoder.decode(["a", piece])[1:].encode()
+
+
+def with_ends_of_words(suffix: str) -> Spell:
+    """The speller of pieces whose suffix (</w>) says that a word ends."""
+    return lambda piece: piece.replace(suffix, " ").encode()
+
+
+def with_continuations(suffix: str) -> Spell:
+    """The speller of pieces whose suffix (@@) says that a word goes on."""
+    return lambda piece: (piece.removesuffix(suffix) if piece.endswith(suffix) else f"{piece} ").encode()
+
+
+def speller(tokenizer: Any) -> Spell:
+    """How the tokenizer's pieces are spelt. One without a backend of the library `tokenizers` says it by the
+    marks in its vocabulary alone.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        pieces = tokenizer.get_vocab()
+        for suffix, spell in (("</w>", with_ends_of_words), ("@@", with_continuations)):
+            if sum(piece.endswith(suffix) for piece in pieces) > len(pieces) / 10:
+                return spell(suffix)
+        return sentence_piece
+    decoder = backend.decoder
+    if "ByteLevel" in repr(decoder):
+        return byte_level
+    if isinstance(decoder, decoders.WordPiece):
+        return word_piece(decoder)
+    if isinstance(decoder, decoders.BPEDecoder):
+        return with_ends_of_words(decoder.suffix)
+    return whole_word if decoder is None else sentence_piece
+
+
+class TokenBytes:
+    """Maps a token id to its bytes when called; results are cached. `special`: the tokens that are not a
+    piece of text.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
         self.known: dict[int, bytes] = {}
-        self.special = set(tokenizer.all_special_ids)
-        decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
-        self.byte_level = "ByteLevel" in repr(decoder)
+        added = tokenizer.added_tokens_decoder.items()
+        marked = (token for token, one in added if one.special or CONTROL.fullmatch(one.content))
+        self.special = {*tokenizer.all_special_ids, *marked}
+        self.spell = speller(tokenizer)
 
     def is_text(self, token: int) -> bool:
         """Whether a token is a piece of text: not a special token, and not an unused row."""
@@ -31,20 +102,10 @@ class TokenBytes:
     def __call__(self, token: int) -> bytes:
         text = self.known.get(token)
         if text is None:
-            text = self.known[token] = self._bytes(token)
+            piece = self.tokenizer.convert_ids_to_tokens(token)
+            unused = piece is None  # a row of the embedding that no token uses
+            text = self.known[token] = f"<unused {token}>".encode() if unused else self.spell(piece)
         return text
-
-    def _bytes(self, token: int) -> bytes:
-        piece = self.tokenizer.convert_ids_to_tokens(token)
-        if piece is None:  # a row of the embedding that no token uses
-            return f"<unused {token}>".encode()
-        if token in self.special:
-            return piece.encode()
-        if self.byte_level and all(c in _byte_of() for c in piece):
-            return bytes(_byte_of()[c] for c in piece)
-        if hexadecimal := re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece):
-            return bytes.fromhex(hexadecimal[1])
-        return piece.replace("▁", " ").encode()
 
 
 def by_name(target) -> dict[str, int]:

@@ -1,19 +1,15 @@
-"""The 193 papers of assets/papers.csv and how far each is covered, computed from the papers that strategies,
-lenses, memories, experiments and small architectures declare. assets/far_papers.csv has cards for papers
-that are not implemented here.
+"""The 193 papers of assets/papers.csv and how far each is covered, from the papers that strategies, lenses,
+memories, experiments and small architectures declare. These declarations lie in assets/claims.csv, since
+asking for them imports torch: publish_claims.py writes it, and a test checks that it is up to date.
+assets/far_papers.csv has cards for papers that are not implemented here.
 """
 
 import csv
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
-from decoders.lenses.registry import lenses
-from decoders.memory_options import memories
-from decoders.models.catalog import of_small_architectures
 from decoders.packages import assets
-from decoders.registry import strategies
-from explorer.experiments import experiments
 
 FAMILIES = {
     "search_and_sampling": "Search and sampling",
@@ -25,13 +21,13 @@ FAMILIES = {
     "lenses_memory_and_far": "Lenses, memory and further afield",
 }
 INDEX = assets() / "papers.csv"
+CLAIMS = assets() / "claims.csv"
 WITHOUT = {"instructretro": "Retro without instruction tuning"}  # what a paper that works here lacks
 STATUSES = ("works", "miniature", "card")
 CARD = ("does", "decoding", "nearest", "strategy", "miniature")
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """An implementation, and the slugs of the papers that it declares."""
 
     kind: str  # strategy, lens, memory, model or experiment
@@ -42,7 +38,13 @@ class Claim:
 
 def claims() -> list[Claim]:
     """Everything that may implement a paper, kind by kind."""
-    from decoders.models.architectures import architectures  # on demand: imports torch
+    # on demand: these import torch
+    from decoders.lenses.registry import lenses
+    from decoders.memory_options import memories
+    from decoders.models.architectures import architectures
+    from decoders.models.catalog import of_small_architectures
+    from decoders.registry import strategies
+    from explorer.experiments import experiments
 
     small = architectures()
     return [
@@ -52,6 +54,11 @@ def claims() -> list[Claim]:
         *(Claim("experiment", name, name, one.papers) for name, one in experiments().items()),
         *(Claim("model", name, name, small[kind][1]) for name, kind in of_small_architectures(small).items()),
     ]
+
+
+def published_claims() -> list[Claim]:
+    """The same, without asking the implementations."""
+    return [Claim(**row | {"papers": tuple(row["papers"].split())}) for row in table("claims")]
 
 
 def papers() -> list[dict]:
@@ -64,7 +71,7 @@ def papers() -> list[dict]:
     nearest, and names a strategy or a miniature of its idea, "" for none.
     """
     realised: dict[str, list[str]] = {}
-    for claim in claims():
+    for claim in published_claims():
         for slug in claim.papers:
             realised.setdefault(slug, []).append(f"{claim.kind} {claim.name}")
     cards = {row["slug"]: {key: row[key] for key in CARD} for row in table("far_papers")}

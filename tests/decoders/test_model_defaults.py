@@ -106,6 +106,18 @@ def test_strategies_that_read_the_raw_model_say_so(target):
     assert any("raw model" in note.text for note in trace.steps[0].of(Note))
 
 
+def test_ways_of_decoding_that_generate_would_take_from_the_model_are_named():
+    model = tiny_models.make("llama", seed=3)
+    model.model.generation_config.update(num_beams=4, stop_strings=["the"])
+    trace = run("greedy", model)
+    (note,) = trace.steps[0].of(Note)
+    assert "the model's num_beams 4, stop_strings ['the'], which this lane does not" in note.text
+    assert trace.badge == "deterministic"
+    own = run("greedy", model, {"stop_strings": "xyz"}).steps[0].of(Note)
+    assert "stop_strings" not in own[0].text
+    assert run("beam", model, {"num_beams": 3, "stop_strings": "xyz"}).badge == "equal to generate"
+
+
 def test_a_model_without_settings_changes_nothing():
     model = tiny_models.make("llama", seed=3)
     trace = run("greedy", model)
@@ -156,6 +168,7 @@ def test_settings_are_plain_data_without_what_changes_nothing():
         num_beams=4,
     )
     assert settings_of(config) == {
+        "num_beams": 4,
         "top_k": 50,
         "sequence_bias": [[[1, 2], -3.0]],
         "guidance_scale": 1.5,

@@ -63,6 +63,7 @@ def test_papers_knows_all_and_says_how_far_each_is_here(capsys):
     for row in (r for r in rows if r["slug"] not in claimed):
         kind = "miniature" if cards[row["slug"]]["miniature"] else "card"
         assert row["status"] == kind and row["how"] == [], row["slug"]
+    assert papers.published_claims() == papers.claims(), "run: python -m explorer.catalog.publish_claims"
     told = call(capsys, "papers")
     assert papers.summary(rows) in told
     assert {row["slug"]: row["lacks"] for row in rows if row["lacks"]} == papers.WITHOUT

@@ -22,6 +22,7 @@ ANSWERED = {  # a command -> words of its answer
     "--help": "side by side",
     "models": "llama-tiny-draft",
     "lens": "tau",
+    "papers": "193 papers:",
     f"{RUN} --strategy gredy": "There is no strategy 'gredy'; choose one of those listed, such as greedy",
     f"{RUN} --strategy greedy --model nonsense": "There is no model 'nonsense'",
     f"{RUN} --strategy speculative --draft nonsense": "There is no model 'nonsense'",

@@ -106,7 +106,7 @@ class Schedule:
 
     def verdict_brief(self) -> str:
         """The same for a narrow picture."""
-        return {None: "", True: ", overlapping pays", False: ", overlapping costs"}[self.pays]
+        return {None: "", True: ", overlap pays", False: ", overlap costs"}[self.pays]
 
     def derived(self) -> str:
         """What two devices would do, in a sentence."""
@@ -122,7 +122,7 @@ class Schedule:
 
     def derived_brief(self) -> str:
         """The same for a narrow picture."""
-        return f"≈ derived: {milliseconds(self.devices)} on two devices"
+        return f"≈ derived: {milliseconds(self.devices)}, two devices"
 
 
 def counted(tokens: int) -> str:

@@ -30,9 +30,25 @@ TREES = {  # families that take a tree mask
     "phi": lambda: T.PhiConfig(**PLAIN),
     "olmo2": lambda: T.Olmo2Config(**PLAIN),
     "olmo3": lambda: T.Olmo3Config(**PLAIN, **HALF_SLIDING),
+    "gemma3n": lambda: T.Gemma3nTextConfig(
+        **PLAIN | dict(num_hidden_layers=4),
+        head_dim=8,
+        sliding_window=6,
+        layer_types=["sliding_attention", "full_attention"] * 2,
+        num_kv_shared_layers=2,
+        hidden_size_per_layer_input=8,
+        vocab_size_per_layer_input=WORDS,
+        laurel_rank=4,
+        altup_num_inputs=2,
+    ),
     "gpt_oss": lambda: T.GptOssConfig(**PLAIN, head_dim=8, **HALF_SLIDING, **EXPERTS),
 }
-SEQUENCES = {  # state spaces, hybrids, and attention in chunks, which a tree mask would get wrong
+SEQUENCES = {  # state spaces, hybrids, and attention that a tree mask would get wrong
+    "gpt_neo": lambda: T.GPTNeoConfig(  # its own masks go by the order of keys in the cache
+        **SIZES | ENDS | dict(num_layers=2, num_heads=4, intermediate_size=48, max_position_embeddings=256),
+        attention_types=[[["global", "local"], 1]],
+        window_size=6,
+    ),
     "mamba": lambda: T.MambaConfig(**STATE),
     "mamba2": lambda: T.Mamba2Config(**STATE, num_heads=8, head_dim=8, n_groups=1, chunk_size=8),
     "jamba": lambda: T.JambaConfig(

@@ -212,7 +212,7 @@ class Timeline:
         if self.overlapped:
             paid = self.schedule.verdict() if self.asked else " One after the other: concurrent is off."
             heading = f"{heading}{paid}\n{self.schedule.derived()}"
-            paid = self.schedule.verdict_brief() if self.asked else ", one after the other"
+            paid = self.schedule.verdict_brief() if self.asked else ", in turn"
             short = f"{short}{paid}\n{self.schedule.derived_brief()}"
         return [{"id": "heading", "set": {"heading": heading, "short": short}}]
 
