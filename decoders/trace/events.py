@@ -3,13 +3,12 @@
 Knows numbers and names, nothing of lanes, traces or costs, which are all made of events.
 """
 
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, get_args
 
-from decoders.trace.acceptance import acceptance
 from decoders.trace.reasons import Reason
+from decoders.trace.scores import Measure, Rank, Span, Table
 
-GAUGE = "gauge"  # level of a Score that measures its token, on a scale from 0 to its part `high`
 GIVEN = ("copied", "person")  # sources of tokens with which a lane begins
 STATUSES = (
     "accepted",
@@ -62,6 +61,15 @@ class Propose:
         return self.source in GIVEN
 
 
+def acceptance(p: float, q: float) -> float:
+    """The probability that a drafted token is accepted, min(1, p / q) without a division by zero: accept iff
+    u * q < p (algorithm 1 of Leviathan et al., 2023).
+    """
+    if p <= 0.0:
+        return 0.0
+    return 1.0 if p >= q else p / q
+
+
 @dataclass(slots=True)
 class Verdict:
     """What became of a node. p, q: probabilities under target and draft at its test; u: the uniform number
@@ -93,18 +101,6 @@ class Commit:
 
     nodes: list[int]
     logprobs: list[float | None]
-
-
-@dataclass(slots=True)
-class Score:
-    """A node got a score. `parts`: the terms that make it up; `rank` 1 is the best so far."""
-
-    node: int
-    name: str
-    total: float
-    parts: dict[str, float] = field(default_factory=dict)
-    rank: int | None = None
-    level: str | None = None
 
 
 @dataclass(slots=True)
@@ -158,6 +154,46 @@ class Cell:
 
 
 @dataclass(slots=True)
+class ConstraintPlace:
+    """Where in the constraint's own text the output stands after a node: [start, stop] of the characters that
+    may come next, and of the rules around them. `may_end`: whether an output may end here.
+    """
+
+    node: int
+    awaited: list[list[int]]
+    around: list[list[int]]
+    may_end: bool
+
+
+@dataclass(slots=True)
+class AutomatonEdge:
+    """An edge of the constraint's automaton, from one state to another, recorded before the first nodes.
+    `reads`: what it reads. `source_ends`, `target_ends`: whether an output may end in these states.
+    """
+
+    node: int
+    number: int
+    source: int
+    target: int
+    reads: str
+    source_ends: bool
+    target_ends: bool
+
+
+@dataclass(slots=True)
+class AutomatonState:
+    """Where in the constraint's automaton the output stands after a node: in a state, or `along` characters
+    behind the beginning of an edge. `took`: the edges that its token took.
+    """
+
+    node: int
+    state: int | None
+    edge: int | None
+    along: int | None
+    took: list[int]
+
+
+@dataclass(slots=True)
 class Note:
     """One sentence for the reader."""
 
@@ -169,10 +205,10 @@ FINAL_STATES = frozenset(
     ("settled", "committed", "anchor", "fixed", "relaxed", "forced", "filtered", "verified", "lookahead")
 )
 
-Event = Forward | Propose | Verdict | Commit | Score | Distribution | Depend | Cell | Note
-EVENTS: dict[str, type] = {
-    c.__name__: c for c in (Forward, Propose, Verdict, Commit, Score, Distribution, Depend, Cell, Note)
-}
+Scored = Rank | Measure | Table | Span
+Placed = ConstraintPlace | AutomatonEdge | AutomatonState
+Event = Forward | Propose | Verdict | Commit | Scored | Distribution | Depend | Cell | Placed | Note
+EVENTS: dict[str, type] = {kind.__name__: kind for kind in get_args(Event)}
 FIELDS = {c: [f.name for f in fields(c)] for c in EVENTS.values()}
 REQUIRED = {  # fields without a default, unset
     c: {f.name: None for f in fields(c) if f.default is MISSING and f.default_factory is MISSING}
@@ -192,8 +228,8 @@ class Step:
     slots: int | None = None
 
     def of(self, kind: type) -> list:
-        """The events of one type, in order."""
-        return [event for event in self.events if type(event) is kind]
+        """The events of one type, in order; `Score` stands for all of its kinds."""
+        return [event for event in self.events if isinstance(event, kind)]
 
 
 def event_to_json(event: Event) -> dict:
@@ -217,6 +253,10 @@ def step_to_json(step: Step) -> dict:
 
 def event_from_json(record: dict) -> Event:
     """The inverse of `event_to_json`; a missing field without a default becomes None."""
+    if record["type"] == "Score":  # of version 1
+        from decoders.trace import old_scores  # few files need it
+
+        return old_scores.event_of(record)
     kind = EVENTS[record["type"]]
     if "chance" in record:  # the name of Verdict.acceptance in older files
         record = {"acceptance": record["chance"]} | {k: v for k, v in record.items() if k != "chance"}

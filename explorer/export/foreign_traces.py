@@ -21,17 +21,17 @@ from visualizers.scene.marks import VIEWS
 # parameters, or drafted tokens.
 WANTS_OF_FOLDER = {
     "sampling": {"unwanted"},
-    "search": {"Score"},
+    "search": {"Rank"},
     "speculative": {"draft"},
     "diffusion": {"Cell"},
 }
 WANTS = {
-    "bias": {"constraint_bias", "Score"},
+    "bias": {"constraint_bias", "Table"},
     "constraint": {"forbidden"},
     "dependencies": {"Depend"},
     "entropy": {"Distribution"},
     "fragments": {"mark"},
-    "values_per_token": {"Score"},
+    "values_per_token": {"Measure"},
     "graph": {"Verdict"},
     "memory": {"memory"},
     "parallel_grid": {"Cell"},
@@ -39,7 +39,7 @@ WANTS = {
     "sampler": {"Distribution"},
     "target_top_tokens": {"Distribution"},
     "constraint_automaton": {"constraint_text", "forbidden"},
-    "threshold": {"Score"},
+    "threshold": {"Measure"},
     "timeline": {"Forward"},
 }
 ELSEWHERE = "elsewhere"  # the family of strategies that are not registered here

@@ -1,6 +1,6 @@
 """Beam tree: which continuations are alive, where they split, what was dropped, and which leads by how much.
 
-A fold over Propose, Verdict, Score and Commit; it serves any strategy that keeps several continuations, and
+A fold over Propose, Verdict, Rank and Commit; it serves any strategy that keeps several continuations, and
 plain sampling as well. A node's place is fixed at birth by stable slots (`tree_rows.py`); only states change
 later. Knows no strategy.
 """
@@ -8,7 +8,8 @@ later. Knows no strategy.
 import math
 from itertools import takewhile
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.scene.tree_rows import Slots
 
@@ -142,7 +143,7 @@ class BeamTree:
                 case Propose():
                     self.nodes.add(event)
                     born.append(event)
-                case Score():
+                case Rank():
                     scores.setdefault(event.node, []).append(event)
                 case Verdict():
                     verdicts[event.node] = (event.status, self.nodes.reason(event))
@@ -350,7 +351,9 @@ class BeamTree:
         self.front = [n for n in sorted(self.live) if n in self.looks]
         for node in self.front:
             given = next((s for s in scores.get(node, []) if s.rank is not None), None)
-            total = given.total if given and given.name == "sum_logprob" else self.nodes.total.get(node)
+            total = (
+                given.total if given and given.name == ScoreName.SUM_LOGPROB else self.nodes.total.get(node)
+            )
             words = [f"#{given.rank}"] if given and self.rows > 1 else []
             words += [f"{total:.1f}".replace("-", "−")] if total is not None else ["?"]
             more = {"note_more": f"{100 * self.weight[node]:.0f} %"}

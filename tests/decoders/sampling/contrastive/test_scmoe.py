@@ -7,7 +7,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.expert_routing import Routing, can_be_rerouted, rerouted, routers, watched
 from decoders.models.table_model import TableModel
 from decoders.sampling.contrastive.contrast_algebra import amplified
-from decoders.trace.events import Score
+from decoders.trace.scores import Score
 from tests.helpers.deep_models import Endless, deep
 
 PROMPT = [40, 41, 42, 40, 41]

@@ -13,7 +13,8 @@ from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.speculative.self_draft.clasp import cosine, plan
 from decoders.testing import distance
-from decoders.trace.events import Forward, Note, Score
+from decoders.trace.events import Forward, Note
+from decoders.trace.scores import Score
 from tests.helpers.deep_models import PROMPT, deep, greedys, run
 from tests.helpers.losslessness import law_of_rounds
 
