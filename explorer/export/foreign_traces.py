@@ -11,6 +11,7 @@ from decoders import memory_options
 from decoders.registry import strategies
 from decoders.strategy import constraint_views, switched_views
 from decoders.trace.events import Distribution
+from decoders.trace.scores import Score
 from decoders.trace.trace import Trace
 from decoders.view_names import current
 from explorer.runs.view_cache import Fold
@@ -21,7 +22,7 @@ from visualizers.scene.marks import VIEWS
 # parameters, or drafted tokens.
 WANTS_OF_FOLDER = {
     "sampling": {"unwanted"},
-    "search": {"Rank"},
+    "search": {"Score"},
     "speculative": {"draft"},
     "diffusion": {"Cell"},
 }
@@ -96,6 +97,7 @@ def kinds_of_data(trace: Trace) -> set[str]:
     events = [event for step in trace.steps for event in step.events]
     present = {type(event).__name__ for event in events} | set(trace.parameters)
     present |= {event.view for event in events if isinstance(event, Distribution)}
+    present |= {"Score" for event in events if isinstance(event, Score)}
     return present | ({"draft"} if trace.costs.proposed else set())
 
 

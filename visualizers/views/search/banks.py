@@ -116,7 +116,7 @@ class Banks(BeamTree):
             }
         ]
 
-    def _group(self, event, scores) -> int:
+    def _group(self, event) -> int:
         """The bank of a node, else its parent's."""
         return self.bank.get(event.node, self.group.get(event.parent, 0))
 

@@ -1,6 +1,6 @@
 """Beam tree: which continuations are alive, where they split, what was dropped, and which leads by how much.
 
-A fold over Propose, Verdict, Rank and Commit; it serves any strategy that keeps several continuations, and
+A fold over Propose, Verdict, Score and Commit; it serves any strategy that keeps several continuations, and
 plain sampling as well. A node's place is fixed at birth by stable slots (`tree_rows.py`); only states change
 later. Knows no strategy.
 """
@@ -9,7 +9,7 @@ import math
 from itertools import takewhile
 
 from decoders.trace.events import Commit, Propose, Verdict
-from decoders.trace.scores import Rank, ScoreName
+from decoders.trace.scores import Rank, Score, ScoreName
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.scene.tree_rows import Slots
 
@@ -30,6 +30,7 @@ class BeamTree:
         )
         self.slots = Slots(self.rows, self.nodes.root, int(header.number("num_beam_groups", 1)) or 1)
         self.group: dict[int, int] = {self.nodes.root: 0}  # placed node -> its group
+        self.level: dict[int, str] = {}  # node -> the group that a score names
         self.levels: list[str] = []  # names of the groups, in the order in which they were first heard of
         self.live: set[int] = {self.nodes.root}
         self.alive: set[int] = set()  # the live branches with all their nodes
@@ -143,8 +144,11 @@ class BeamTree:
                 case Propose():
                     self.nodes.add(event)
                     born.append(event)
-                case Rank():
-                    scores.setdefault(event.node, []).append(event)
+                case Score():
+                    if event.level:
+                        self.level.setdefault(event.node, event.level)
+                    if isinstance(event, Rank):
+                        scores.setdefault(event.node, []).append(event)
                 case Verdict():
                     verdicts[event.node] = (event.status, self.nodes.reason(event))
                     self.judged[event.node] = event.status
@@ -169,7 +173,7 @@ class BeamTree:
         """Assigns rows to survivors, level by level (a step may add a chain), best first."""
         ops = []
         for event in survivors:  # as they were proposed, so that the first group comes first
-            self.group[event.node] = self._group(event, scores)
+            self.group[event.node] = self._group(event)
         for column in sorted({self.nodes.position[e.node] for e in survivors}):
             level = [e for e in survivors if self.nodes.position[e.node] == column]
             level.sort(key=lambda e: self._order(e, scores))
@@ -183,9 +187,9 @@ class BeamTree:
                     ops += self._birth(event, placed[event.node], born, scores, verdicts)
         return ops
 
-    def _group(self, event, scores) -> int:
+    def _group(self, event) -> int:
         """The group that ranks a node, else its parent's."""
-        level = next((s.level for s in scores.get(event.node, []) if s.level), None)
+        level = self.level.get(event.node)
         if level is None:
             return self.group.get(event.parent, 0)
         if level not in self.levels:
