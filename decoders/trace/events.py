@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, get_args
 
 from decoders.trace.reasons import Reason
-from decoders.trace.scores import Measure, Rank, Span, Table
+from decoders.trace.scores import Placed, Scored
 
 GIVEN = ("copied", "person")  # sources of tokens with which a lane begins
 STATUSES = (
@@ -154,46 +154,6 @@ class Cell:
 
 
 @dataclass(slots=True)
-class ConstraintPlace:
-    """Where in the constraint's own text the output stands after a node: [start, stop] of the characters that
-    may come next, and of the rules around them. `may_end`: whether an output may end here.
-    """
-
-    node: int
-    awaited: list[list[int]]
-    around: list[list[int]]
-    may_end: bool
-
-
-@dataclass(slots=True)
-class AutomatonEdge:
-    """An edge of the constraint's automaton, from one state to another, recorded before the first nodes.
-    `reads`: what it reads. `source_ends`, `target_ends`: whether an output may end in these states.
-    """
-
-    node: int
-    number: int
-    source: int
-    target: int
-    reads: str
-    source_ends: bool
-    target_ends: bool
-
-
-@dataclass(slots=True)
-class AutomatonState:
-    """Where in the constraint's automaton the output stands after a node: in a state, or `along` characters
-    behind the beginning of an edge. `took`: the edges that its token took.
-    """
-
-    node: int
-    state: int | None
-    edge: int | None
-    along: int | None
-    took: list[int]
-
-
-@dataclass(slots=True)
 class Note:
     """One sentence for the reader."""
 
@@ -205,8 +165,6 @@ FINAL_STATES = frozenset(
     ("settled", "committed", "anchor", "fixed", "relaxed", "forced", "filtered", "verified", "lookahead")
 )
 
-Scored = Rank | Measure | Table | Span
-Placed = ConstraintPlace | AutomatonEdge | AutomatonState
 Event = Forward | Propose | Verdict | Commit | Scored | Distribution | Depend | Cell | Placed | Note
 EVENTS: dict[str, type] = {kind.__name__: kind for kind in get_args(Event)}
 FIELDS = {c: [f.name for f in fields(c)] for c in EVENTS.values()}

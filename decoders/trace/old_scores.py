@@ -5,8 +5,19 @@ level, and parts whose names held numbers.
 from contextlib import suppress
 from typing import Any
 
-from decoders.trace.events import AutomatonEdge, AutomatonState, ConstraintPlace, Placed, Scored
-from decoders.trace.scores import OTHERS, Measure, Rank, ScoreName, Span, Table
+from decoders.trace.scores import (
+    OTHERS,
+    AutomatonEdge,
+    AutomatonState,
+    ConstraintPlace,
+    Measure,
+    Placed,
+    Rank,
+    Scored,
+    ScoreName,
+    Span,
+    Table,
+)
 
 GAUGE = "gauge"  # level of a value on a scale from 0 to its part `high`
 MAX_DIGITS = 12

@@ -1,5 +1,6 @@
 """The events that give a node a number: what a candidate is ranked by (`Rank`), a value measured at a token
-(`Measure`), values by number (`Table`), and a stretch of the prompt (`Span`); and the names of such numbers.
+(`Measure`), values by number (`Table`), and a stretch of the prompt (`Span`); the names of such numbers; and
+where in its constraint an output stands (`ConstraintPlace`, `AutomatonState`).
 
 A reader matches the class and the name, and reads fields: nothing is read out of a name, a level or the
 name of a part, which are words for people. Knows numbers and names only.
@@ -189,6 +190,50 @@ class Span(Score):
     @property
     def numbers(self) -> dict[str, float]:
         return self.parts | {"first": self.first, "last": self.last}
+
+
+@dataclass(slots=True)
+class ConstraintPlace:
+    """Where in the constraint's own text the output stands after a node: [start, stop] of the characters that
+    may come next, and of the rules around them. `may_end`: whether an output may end here.
+    """
+
+    node: int
+    awaited: list[list[int]]
+    around: list[list[int]]
+    may_end: bool
+
+
+@dataclass(slots=True)
+class AutomatonEdge:
+    """An edge of the constraint's automaton, from one state to another, recorded before the first nodes.
+    `reads`: what it reads. `source_ends`, `target_ends`: whether an output may end in these states.
+    """
+
+    node: int
+    number: int
+    source: int
+    target: int
+    reads: str
+    source_ends: bool
+    target_ends: bool
+
+
+@dataclass(slots=True)
+class AutomatonState:
+    """Where in the constraint's automaton the output stands after a node: in a state, or `along` characters
+    behind the beginning of an edge. `took`: the edges that its token took.
+    """
+
+    node: int
+    state: int | None
+    edge: int | None
+    along: int | None
+    took: list[int]
+
+
+Scored = Rank | Measure | Table | Span
+Placed = ConstraintPlace | AutomatonEdge | AutomatonState
 
 
 def _known(parts: dict[str, float], **fields: float | None) -> dict[str, float]:

@@ -20,7 +20,6 @@ from decoders.trace.costs import Costs
 from decoders.trace.events import (
     STATUSES,
     Commit,
-    ConstraintPlace,
     Distribution,
     Event,
     Propose,
@@ -34,7 +33,7 @@ from decoders.trace.json_file import read_json
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.number_format import number
 from decoders.trace.reasons import wrong_reason
-from decoders.trace.scores import Table
+from decoders.trace.scores import ConstraintPlace, Table
 
 VERSION = 2
 READ = (1, 2)  # versions that are read: in 1, each verdict has a sentence, and scores are of one kind

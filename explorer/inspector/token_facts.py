@@ -11,19 +11,9 @@ from itertools import islice
 
 from decoders.explain.verdicts import reason_of
 from decoders.refusal import Refusal
-from decoders.trace.events import (
-    AutomatonState,
-    Cell,
-    Commit,
-    ConstraintPlace,
-    Depend,
-    Distribution,
-    Propose,
-    Verdict,
-    event_to_json,
-)
+from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Verdict, event_to_json
 from decoders.trace.node_index import NodeIndex
-from decoders.trace.scores import Rank, Score, ScoreName
+from decoders.trace.scores import AutomatonState, ConstraintPlace, Rank, Score, ScoreName
 from decoders.trace.trace import Trace
 from explorer.inspector.verification_tests import attempts
 from visualizers.analysis import distribution_stages

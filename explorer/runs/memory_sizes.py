@@ -4,21 +4,8 @@ The estimates are sums over the parts of events and marks, with their sizes in C
 compares them with what the interpreter reports as allocated. Knows steps, no run.
 """
 
-from decoders.trace.events import (
-    AutomatonEdge,
-    AutomatonState,
-    Cell,
-    Commit,
-    ConstraintPlace,
-    Depend,
-    Distribution,
-    Forward,
-    Note,
-    Propose,
-    Step,
-    Verdict,
-)
-from decoders.trace.scores import Measure, Rank, Span, Table
+from decoders.trace.events import Cell, Commit, Depend, Distribution, Forward, Note, Propose, Step, Verdict
+from decoders.trace.scores import AutomatonEdge, AutomatonState, ConstraintPlace, Measure, Rank, Span, Table
 
 ROW, STEP = 1500, 200  # a step's row of costs; the step itself
 EVENT = {

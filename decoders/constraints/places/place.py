@@ -19,7 +19,8 @@ from decoders.constraints.places.schema_text import Schema
 from decoders.constraints.places.syntax import Choice, Unread, literal
 from decoders.engine.tree import Tree
 from decoders.observer import Observer
-from decoders.trace.events import AutomatonEdge, AutomatonState, ConstraintPlace, Event
+from decoders.trace.events import Event
+from decoders.trace.scores import AutomatonEdge, AutomatonState, ConstraintPlace
 
 KINDS = ("json_schema", "regex", "lark", "gbnf", "choices")
 MAX_PLACES = 32  # that one record names

@@ -2,8 +2,18 @@
 
 import pytest
 
-from decoders.trace.events import AutomatonEdge, AutomatonState, ConstraintPlace, event_from_json
-from decoders.trace.scores import OTHERS, Measure, Rank, ScoreName, Span, Table
+from decoders.trace.events import event_from_json
+from decoders.trace.scores import (
+    OTHERS,
+    AutomatonEdge,
+    AutomatonState,
+    ConstraintPlace,
+    Measure,
+    Rank,
+    ScoreName,
+    Span,
+    Table,
+)
 
 
 def read(name: str, total: float = 0.5, node: int = 7, **fields):

@@ -9,7 +9,8 @@ from statistics import fmean
 
 import networkx as nx
 
-from decoders.trace.events import AutomatonEdge, AutomatonState, Commit
+from decoders.trace.events import Commit
+from decoders.trace.scores import AutomatonEdge, AutomatonState
 from visualizers.scene.marks import Header, Op, view
 from visualizers.scene.spread import spread
 from visualizers.views.any_lane.entropy import mark

@@ -4,7 +4,8 @@ A fold over Commit and ConstraintPlace. Knows no strategy; of the kinds of const
 into lines at its brackets.
 """
 
-from decoders.trace.events import Commit, ConstraintPlace
+from decoders.trace.events import Commit
+from decoders.trace.scores import ConstraintPlace
 from visualizers.scene.marks import Header, Op, view
 from visualizers.views.any_lane.entropy import mark
 

@@ -14,7 +14,7 @@ from decoders.constraints.places.network import Network
 from decoders.constraints.places.place import Places, grammar_of
 from decoders.constraints.places.syntax import Unread, holds
 from decoders.lane import Lane, Limits
-from decoders.trace.events import AutomatonEdge, AutomatonState, ConstraintPlace
+from decoders.trace.scores import AutomatonEdge, AutomatonState, ConstraintPlace
 
 LETTERS = [chr(code) for code in range(32, 127)] + ["\n"]
 EXAMPLES = json.loads(Path("assets/examples/prompts.json").read_text("utf-8"))
