@@ -1,4 +1,4 @@
-"""The methods with which a strategy records what it does (`propose`, `verdict`, `record_score` ...): one
+"""The methods with which a strategy records what it does (`propose`, `verdict`, `record_rank` ...): one
 event each.
 
 Knows events and the tokens that occur in them; no strategies and no limits.
@@ -13,8 +13,9 @@ import torch
 from decoders.engine.tree import Tree
 from decoders.logits.distributions import log_softmax, summarise
 from decoders.observer import Observer
-from decoders.trace.events import Cell, Depend, Distribution, Event, Note, Propose, Score, Verdict
+from decoders.trace.events import Cell, Depend, Distribution, Event, Note, Propose, Verdict
 from decoders.trace.reasons import Code, Reason
+from decoders.trace.scores import Measure, Rank, Span, Table
 from decoders.trace.trace import Trace
 
 
@@ -91,20 +92,61 @@ class Recorder:
         self.spell(one.numbers["preferred"] for one in why if one.code is Code.OTHER_PREFERRED)
         self.events.append(Verdict(node, status, why=tuple(why), **fields))
 
-    def record_score(
+    def record_rank(
         self,
         node: int,
         name: str,
         total: float,
         rank: int | None = None,
         level: str | None = None,
+        *,
+        number: int | None = None,
+        units: list[int] | None = None,
         **parts: float,
     ) -> None:
-        """Records a node's score and the parts it adds up from; rank 1 is the best so far. `level` names the
-        group in which it is ranked.
+        """Records what a candidate is ranked by, and the parts it adds up from; rank 1 is the best so far.
+        `level` names the group in which it is ranked.
         """
         self.check_limits()
-        self.events.append(Score(node, name, total, parts, rank, level))
+        self.events.append(Rank(node, name, total, parts, level, number, rank, units))
+
+    def record_measure(
+        self,
+        node: int,
+        name: str,
+        total: float,
+        *,
+        level: str | None = None,
+        number: int | None = None,
+        limit: float | None = None,
+        scale: float | None = None,
+        **parts: float,
+    ) -> None:
+        """Records a value at a node. It was compared with `limit`, or lies between 0 and `scale`."""
+        self.check_limits()
+        self.events.append(Measure(node, name, total, parts, level, number, limit, scale))
+
+    def record_table(
+        self,
+        node: int,
+        name: str,
+        total: float,
+        rows: dict[int, float],
+        unit: str,
+        *,
+        level: str | None = None,
+        number: int | None = None,
+        chosen: int | None = None,
+        **parts: float,
+    ) -> None:
+        """Records values by number, of what `unit` says."""
+        self.check_limits()
+        listed = [[float(at), value] for at, value in rows.items()]
+        self.events.append(Table(node, name, total, parts, level, number, unit, listed, chosen))
+
+    def record_span(self, name: str, total: float, number: int, first: int, last: int) -> None:
+        """Records a stretch of the prompt, at its last token."""
+        self.events.append(Span(last, name, total, number=number, first=first, last=last))
 
     def cell(
         self,

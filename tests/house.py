@@ -212,37 +212,31 @@ def strategies_of_a_pair_alone() -> list[str]:
 # ---- texts that connect
 
 
-def constants() -> dict[str, str]:
-    """Name -> text, of the texts that modules of decoders have names for: `A = "a"` and `A, B = "a", "b"`."""
-    found = {}
-    for node in nodes(ast.Assign, "decoders"):
-        target = node.targets[0]
-        names = target.elts if isinstance(target, ast.Tuple) else [target]
-        values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-        for name, value in zip(names, values, strict=False):
-            if (
-                isinstance(name, ast.Name)
-                and isinstance(value, ast.Constant)
-                and isinstance(value.value, str)
-            ):
-                found[name.id] = value.value
-    return found
+# What is called with a score's name -> where the name stands among its arguments.
+NAMING = dict.fromkeys(("Rank", "Measure", "Table", "Span", "take_best", "record_rank", "record_measure"), 1)
+NAMING |= {"record_table": 1, "record_span": 0}
 
 
-def score_names() -> set[str]:
-    """The names under which scores are recorded; one that is computed counts as it is written."""
-    known, found = constants(), set()
+def free_score_names() -> set[str]:
+    """The names of scores that are not of `ScoreName`, as they are written: those under which scores are
+    recorded, and texts with which the name of a score is matched or compared where it is read.
+    """
+    found = set()
     for call in nodes(ast.Call, "decoders"):
-        called = getattr(call.func, "attr", getattr(call.func, "id", ""))
-        if called in ("record_score", "Score") and len(call.args) > 1:
-            match call.args[1]:
-                case ast.Constant(value=str(text)):
-                    found.add(text)
-                case ast.Name(name) if name in known:
-                    found.add(known[name])
-                case other:
-                    found.add(ast.unparse(other))
-    return found
+        method = isinstance(call.func, ast.Attribute)
+        called = call.func.attr if method else getattr(call.func, "id", "")
+        place = NAMING.get(called, len(call.args))
+        if place < len(call.args) and method == called.startswith("record_"):
+            found.add(ast.unparse(call.args[place]))
+    for case in nodes(ast.MatchClass, *PACKAGES):
+        of = dict(zip(case.kwd_attrs, case.kwd_patterns, strict=True))
+        if getattr(case.cls, "id", "") in NAMING and "name" in of:
+            found.add(ast.unparse(of["name"]))
+    for comparison in nodes(ast.Compare, "visualizers/views", "visualizers/graphs"):
+        left, right = comparison.left, comparison.comparators[0]
+        if isinstance(left, ast.Attribute) and left.attr == "name" and isinstance(right, ast.Constant):
+            found.add(ast.unparse(right))
+    return {name for name in found if not name.startswith("ScoreName.")}
 
 
 def events_matched_by_text() -> int:
@@ -292,7 +286,7 @@ FIGURES: dict[str, Callable[[], int | list[str] | set[str]]] = {
     "one press on Run: how often the request is checked": checks_of_a_press,
     "views whose name, file, title and class disagree": disagreeing_views,
     "strategies whose body only takes its pair and runs rounds": strategies_of_a_pair_alone,
-    "free names of scores": score_names,
+    "free names of scores": free_score_names,
     "events matched by class name as text": events_matched_by_text,
     "getattr(x, name, default) in decoders": attributes_with_defaults,
     "arguments without a type": arguments_without_type,

@@ -28,11 +28,12 @@ from decoders.engine.kv_cache import OutOfSlots
 from decoders.engine.tree import Tree
 from decoders.logits.distributions import probabilities
 from decoders.observer import Observer
-from decoders.trace.events import Forward, Score
+from decoders.trace.events import Forward
+from decoders.trace.scores import OTHERS, ScoreName, Table
 
-NAME = "bias"  # of a Score: total variation between the two distributions; its level says how c was found
+# Levels of the tables of bias, whose totals are the total variation between the two distributions: how c was
+# found.
 EXACT, ESTIMATED = "exact", "estimated"
-OTHERS = "others"  # stands for all allowed tokens that are not named, in the names of a score's parts
 LISTED = 512  # prefixes of allowed texts that are read at most to know c exactly
 NAMED = 4  # most likely allowed tokens whose c is found one by one, besides the token that was taken
 LIKELY = 0.01  # under the mask; where c is estimated, a token that is less likely is one of the others
@@ -92,19 +93,20 @@ class Distributions:
         """Total variation between them, over the named tokens and the others together."""
         return sum(abs(self.masked[key] - self.true[key]) for key in self.masked) / 2
 
-    def score(self, node: int, token: int, texts: int) -> Score:
+    def table(self, node: int, token: int, texts: int) -> Table:
         """What a trace says of them at the node of the token that was taken. texts: as many were drawn after
         each named token; 0 if c is exact.
         """
         parts = {"kept": self.kept, "allowed": self.allowed.mean, "after": self.futures[token].mean}
+        rows = []
         for key in self.masked:
-            parts |= {f"masked {key}": self.masked[key], f"true {key}": self.true[key]}
-            if texts:
-                parts[f"error {key}"] = self.errors[key]
+            error = [self.errors[key]] if texts else []
+            rows.append([float(key), self.masked[key], self.true[key], *error])
         if texts:
             parts |= {"texts": float(texts), "worth": self.futures[token].worth}
             parts |= {"allowed error": self.allowed.error, "after error": self.futures[token].error}
-        return Score(node, NAME, self.distance, parts, level=ESTIMATED if texts else EXACT)
+        level = ESTIMATED if texts else EXACT
+        return Table(node, ScoreName.BIAS, self.distance, parts, level, unit="token", rows=rows)
 
 
 class BiasRecord(Observer):
@@ -124,7 +126,7 @@ class BiasRecord(Observer):
         self.deepest = self.tree.trunk - 1 + lane.budget
         drawn = model_defaults.draws(lane.parameters)
         self.temperature = float(lane.shaping.get("temperature") or 1.0) if drawn else 1.0
-        self.chooser = SeparateStreams(lane.chooser, before=(NAME,))
+        self.chooser = SeparateStreams(lane.chooser, before=(ScoreName.BIAS,))
         self.at = self.tree.trunk - 1  # where the output stands
         self.below: dict[tuple[int, int], int] = {}  # (node, token) -> node
         self.rows: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # node -> allowed tokens and p [A]
@@ -157,8 +159,8 @@ class BiasRecord(Observer):
         if token not in place or not float(p[place[token]]):
             return
         if int((p > 0).sum()) == 1:  # whatever c is, both are 1
-            parts = {"kept": float(p.sum()), f"masked {token}": 1.0, f"true {token}": 1.0}
-            self.lane.events.append(Score(node, NAME, 0.0, parts, level=EXACT))
+            parts, rows = {"kept": float(p.sum())}, [[float(token), 1.0, 1.0]]
+            self.lane.events.append(Table(node, ScoreName.BIAS, 0.0, parts, EXACT, unit="token", rows=rows))
             return
         known = self.at in self.exact
         min_mass = 0.0 if known else LIKELY * float(p.sum())
@@ -177,7 +179,7 @@ class BiasRecord(Observer):
         futures = (self.exact_futures if known else self.drawn_futures)(mass, tokens, rest)
         if any(futures[key].mean for key in mass):
             self.lane.events.append(
-                Distributions.of(mass, futures).score(node, token, 0 if known else self.texts)
+                Distributions.of(mass, futures).table(node, token, 0 if known else self.texts)
             )
 
     # ---- c, exactly ---------------------------------------------------------------------------------------
@@ -243,7 +245,7 @@ class BiasRecord(Observer):
         for key, drawn_texts in texts.items():
             if key == OTHERS:
                 numbers = range(len(drawn_texts), self.texts)
-                draws = [self.chooser.categorical(rest, (depth, OTHERS, n)).value for n in numbers]
+                draws = [self.chooser.categorical(rest, (depth, "others", n)).value for n in numbers]
                 starts += [(key, self.child(self.at, int(tokens[draw]))) for draw in draws]
             elif self.is_whole(child := self.child(self.at, key)):
                 whole[key] = Future(1.0)

@@ -12,6 +12,7 @@ from decoders.diffusion.canvas import Canvas, Guess
 from decoders.lane import Lane
 from decoders.logits.distributions import MIN_LOGPROB
 from decoders.parameters import switch
+from decoders.trace.scores import ScoreName
 
 CONFLICTS = switch(
     "conflicts",
@@ -36,7 +37,7 @@ def record_conflicts(lane: Lane, canvas: Canvas, guessed: Guess, chosen: list[in
     places = [guessed.positions[i] for i in chosen]
     parts = {"iteration": float(canvas.iteration + 1), "tokens": float(len(chosen))}
     if len(chosen) < 2:
-        lane.record_score(lane.tip, COST, 0.0, **parts)
+        lane.record_measure(lane.tip, ScoreName.JOINT_COST, 0.0, **parts)
         return
     filled = list(zip(places, tokens, strict=True))
     alone = [canvas.with_tokens({place: token}) for place, token in filled]
@@ -45,7 +46,7 @@ def record_conflicts(lane: Lane, canvas: Canvas, guessed: Guess, chosen: list[in
     marginal = torch.tensor([float(guessed.logprobs[i, guessed.tokens[i]]) for i in chosen]).double()
     # the second token is read after the first alone, the others after all that stand left of them
     chain = marginal[0] + sum(rows[0 if n == 1 else len(alone) + n - 2, n] for n in range(1, len(filled)))
-    lane.record_score(lane.tip, COST, float(marginal.sum() - chain), **parts)
+    lane.record_measure(lane.tip, ScoreName.JOINT_COST, float(marginal.sum() - chain), **parts)
     gained = rows[: len(alone)] - marginal  # [k, k]: pointwise mutual information of a token read after one
     gained.fill_diagonal_(0.0)
     lowest = int(gained.argmin())

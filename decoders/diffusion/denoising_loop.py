@@ -19,6 +19,7 @@ from decoders.lane import Lane
 from decoders.parameters import choice, free_text, integer, real, switch
 from decoders.refusal import Refusal
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 Choice = Callable[[Guess, int], dict[int, str]]  # (guess, forwards of this block so far) -> index -> state
 
@@ -53,7 +54,6 @@ CFG = real(
     high=100.0,
 )
 NO_EOS = switch("logits_eos_inf", False, "Never write a token that ends the text.")
-DRIFT_SCORE = "drift"  # name of the scores: the share of masks where the cache changed the most likely token
 
 
 def canvas_of(lane: Lane) -> Canvas:
@@ -145,7 +145,7 @@ def forward(lane: Lane, canvas: Canvas, low: int, high: int, forwards: int, give
         exact = lane.run_forward(lambda scorer: scorer.denoise([canvas.tokens], low, high), "lens")[0]
         rows = [p - low for p in canvas.masks(low, high)]
         differ = (logits[rows].argmax(-1) != exact[rows].argmax(-1)).double().mean()
-        lane.record_score(lane.tip, DRIFT_SCORE, float(differ))
+        lane.record_measure(lane.tip, ScoreName.DRIFT, float(differ))
     return logits
 
 

@@ -12,9 +12,8 @@ from decoders.lenses.frame import LensFrame, level_names
 from decoders.lenses.tape import Tape
 from decoders.logits.distributions import log_softmax, summarise
 from decoders.speculative.divergences import forward_kl, jsd, reverse_kl, tvd
-from decoders.trace.events import Distribution, Event, Score
-
-DEPTH, CHOSEN, FAR = "decision depth", "chosen", "KL to final"
+from decoders.trace.events import Distribution, Event
+from decoders.trace.scores import Measure, Rank, ScoreName
 
 
 def depth_frame(name: str, title: str, tape: Tape, rows: Iterable[torch.Tensor], first: int) -> LensFrame:
@@ -47,11 +46,15 @@ def depth_events(
             events.append(Distribution(at, view, top, rest, entropy, level))
             kl, reverse, js, tv = own
             parts = {"reverse KL": reverse, "Jensen-Shannon": js, "total variation": tv}
-            events.append(Score(at, FAR, kl, parts, level=level))
+            events.append(Measure(at, ScoreName.KL_TO_FINAL, kl, parts, level))
         ranks = chosen_ranks(logprobs[: len(following)], following)
-        events += [Score(at, CHOSEN, p, rank=rank, level=level) for at, (p, rank) in enumerate(ranks, first)]
+        events += [
+            Rank(at, ScoreName.CHOSEN, p, rank=rank, level=level) for at, (p, rank) in enumerate(ranks, first)
+        ]
     depths = decision_depths(torch.stack(winners))
-    events += [Score(at, DEPTH, float(d), level=levels[d]) for at, d in enumerate(depths, first)]
+    events += [
+        Measure(at, ScoreName.DECISION_DEPTH, float(d), level=levels[d]) for at, d in enumerate(depths, first)
+    ]
     return events, depths
 
 

@@ -28,7 +28,7 @@ class LensFrame:
         return [
             e
             for e in self.events
-            if type(e) is kind and all(getattr(e, name) == value for name, value in wanted.items())
+            if isinstance(e, kind) and all(getattr(e, name) == value for name, value in wanted.items())
         ]
 
     @property

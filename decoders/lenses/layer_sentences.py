@@ -16,9 +16,9 @@ from decoders.lenses.frame import LensFrame, level_names
 from decoders.lenses.tape import close, first
 from decoders.logits.distributions import log_softmax
 from decoders.refusal import Refusal
-from decoders.trace.events import Cell, Forward, Score
+from decoders.trace.events import Cell, Forward
+from decoders.trace.scores import Measure, ScoreName
 
-SENTENCE = "final sentence"  # the Score that says how likely it is through a level
 NORMS = ("final_layer_norm", "layer_norm", "norm")  # the encoder's last one, in those that have one
 LONGER = 8  # tokens that a sentence may have beyond the final one: early layers like to loop
 
@@ -39,7 +39,7 @@ def decoder_frame(model: Any, tokens: list[int], longest: int) -> LensFrame:
         for place, (token, shared) in enumerate(zip(sentence, agreeing(sentence, final), strict=True), 1):
             events.append(Cell(place, at, token, "kept" if shared else "changed", level=level))
         own = chosen_ranks(log_softmax(logits[at]), final)
-        events.append(Score(len(final), SENTENCE, sum(p for p, _ in own), level=level))
+        events.append(Measure(len(final), ScoreName.FINAL_SENTENCE, sum(p for p, _ in own), level=level))
     caption, text = sentence_about(sentences, levels), [start_of(model.model), *final]
     return LensFrame("decoder", "DecoderLens", text, levels, events, cost, caption, source=tokens)
 

@@ -15,8 +15,8 @@ from transformers.generation.logits_process import WatermarkLogitsProcessor
 
 from decoders.logits.processor_order import stages
 from decoders.observer import Observer
+from decoders.trace.scores import ScoreName
 
-WATERMARK = "watermark"  # name of the score of a checked token; its level is green or red
 GREEN, RED = "green", "red"
 
 
@@ -83,7 +83,9 @@ class Detector(Observer):
                 continue
             self.tokens, self.green = self.tokens + 1, self.green + green
             z = z_score(self.green, self.tokens, self.ratio)
-            lane.record_score(node, WATERMARK, z, level=GREEN if green else RED, green=float(green))
+            lane.record_measure(
+                node, ScoreName.WATERMARK, z, level=GREEN if green else RED, green=float(green)
+            )
         if self.tokens and not lane.more:
             lane.note(self.sentence())
 

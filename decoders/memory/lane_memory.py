@@ -17,11 +17,9 @@ from decoders.logits.distributions import log_softmax
 from decoders.memory.engine import MemoryEngine, policy_of
 from decoders.observer import Observer
 from decoders.refusal import Refusal
-from decoders.trace.events import Cell, Event, Forward, Score
+from decoders.trace.events import Cell, Event, Forward
+from decoders.trace.scores import Measure, ScoreName
 
-# Of a Score: nats at a token; its part `changed` says whether the most likely token is another.
-DRIFT = "KL from the full cache"
-BYTES = "memory bytes"  # of a Score; its part `full`: of the full cache
 SCOPE = "full cache"  # of the lens forward that measures drift
 ALL = "all layers"  # level of a Cell
 LOSSLESS = ("lossless", "exact in", "exact because")  # beginnings of badges of strategies that guess ahead
@@ -87,7 +85,7 @@ class LaneMemory(Observer):
         scorer.commit(nodes[-1])
         kept, full = scorer.kept_bytes()
         lane.events += self._cells(tree, scorer, len(lane.trace.steps))
-        lane.events.append(Score(nodes[-1], BYTES, kept, {"full": float(full)}))
+        lane.events.append(Measure(nodes[-1], ScoreName.MEMORY_BYTES, kept, {"full": float(full)}))
 
     def _cells(self, tree: Tree, scorer: Any, step: int) -> list[Cell]:
         """The slots whose state is new; one cell where a place is in one state in all layers."""
@@ -123,7 +121,7 @@ class LaneMemory(Observer):
         kl = (full.exp() * (full - own)).nan_to_num(0.0).sum(-1).clamp(min=0.0).tolist()
         changed = (full.argmax(-1) != own.argmax(-1)).tolist()
         events: list[Event] = [
-            Score(node, DRIFT, nats, {"changed": float(differs)})
+            Measure(node, ScoreName.KL_FROM_FULL_CACHE, nats, {"changed": float(differs)})
             for (_, node), nats, differs in zip(pairs, kl, changed, strict=True)
         ]
         counts = {

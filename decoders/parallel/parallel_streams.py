@@ -16,6 +16,7 @@ from decoders.parallel.stream_trunk import Row, StreamTrunk
 from decoders.parameters import integer, real, switch
 from decoders.registry import strategy
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 NONE_HERE = (
     "The target {!r} has no modules for parallel streams; choose llama-tiny, for which "
@@ -87,10 +88,24 @@ class Streams:
         logits = modules.plan(torch.stack(self.trunk.states).mean(0))  # [S, V_p]
         self.plan = logits.argmax(-1)
         for slot, (item, row) in enumerate(zip(self.plan.tolist(), logits.softmax(-1), strict=True), 1):
-            lane.record_score(lane.tip, "plan item", float(item), level=f"slot {slot}", p=float(row[item]))
+            lane.record_measure(
+                lane.tip,
+                ScoreName.PLAN_ITEM,
+                float(item),
+                level=f"slot {slot}",
+                number=slot,
+                p=float(row[item]),
+            )
         for layer, notes, adapters in modules.gates():
             notes, adapters = (0.0, 0.0) if self.parameters["closed"] else (notes, adapters)
-            lane.record_score(lane.tip, "gate", notes, level=f"layer {layer + 1}", adapters=adapters)
+            lane.record_measure(
+                lane.tip,
+                ScoreName.GATE,
+                notes,
+                level=f"layer {layer + 1}",
+                number=layer + 1,
+                adapters=adapters,
+            )
         self.bus, self.round = Bus(modules.snapshot(self.plan), lane.tip), 0
 
     def wave(self) -> list[Stream]:
@@ -167,7 +182,9 @@ class Streams:
             counts = {"round": self.round, "coverage": owned, "notes": len(stream.sees)}
             if not back:
                 counts["note"] = len(self.bus.notes)  # the number of the note that it sends
-            lane.record_score(stream.block[-1], "readiness", readiness[at], level=stream.name, **counts)
+            lane.record_measure(
+                stream.block[-1], ScoreName.READINESS, readiness[at], level=stream.name, **counts
+            )
             for note, weight in zip(stream.sees, stream.looked, strict=False):
                 lane.depend(self.bus.sources[note], stream.block[-1], weight, "note")
             if back:

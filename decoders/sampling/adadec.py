@@ -17,9 +17,9 @@ from decoders.sampling.candidates import Candidate, Parts, likeliest, take_best
 from decoders.sampling.next_token import processed
 from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 AT_ONCE, AHEAD = "at once", "looked ahead"
-ENTROPY = "entropy in nats"
 
 
 @dataclass
@@ -77,7 +77,7 @@ def adadec(lane: Lane) -> Iterator[None]:
         else:
             taken = candidates[0].node
             lane.commit([taken], [candidates[0].target])
-        lane.record_score(taken, ENTROPY, entropy, level=AHEAD if pauses else AT_ONCE, limit=tau)
+        lane.record_measure(taken, ScoreName.ENTROPY, entropy, level=AHEAD if pauses else AT_ONCE, limit=tau)
         yield
 
 
@@ -93,7 +93,7 @@ def reranked(lane: Lane, candidates: list[Candidate]) -> Candidate:
     for node in dead:
         lane.verdict(node, "pruned", reason="only explored, to score the candidate before it")
     lane.drop(dead)
-    return take_best(lane, "lookahead", candidates, scores, because)
+    return take_best(lane, ScoreName.LOOKAHEAD, candidates, scores, because)
 
 
 def look_ahead(lane: Lane, candidates: list[Candidate]) -> list[Branch]:

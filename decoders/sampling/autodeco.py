@@ -17,7 +17,7 @@ from decoders.parameters import choice, real
 from decoders.registry import strategy
 from decoders.sampling.next_token import propose_drawn
 from decoders.strategy import Part
-from decoders.trace.events import GAUGE
+from decoders.trace.scores import ScoreName
 
 BOTH, TEMPERATURE, TOP_P, NEITHER = "both", "temperature", "top_p", "neither"
 NO_HEADS = (
@@ -69,8 +69,8 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
     probs = probabilities(left)[0]
     node = propose_drawn(lane, probs, left[0].log_softmax(-1))
     numbers = {"entropy": float(entropies(target)), "kept": float((probs > 0).sum())}
-    lane.record_score(node, TEMPERATURE, settings.temperature, level=GAUGE, high=HIGHEST, **numbers)
-    lane.record_score(node, TOP_P, settings.top_p, level=GAUGE, high=1.0, **numbers)
+    lane.record_measure(node, ScoreName.TEMPERATURE, settings.temperature, scale=HIGHEST, **numbers)
+    lane.record_measure(node, ScoreName.TOP_P, settings.top_p, scale=1.0, **numbers)
     return node
 
 

@@ -21,6 +21,7 @@ from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
 from decoders.strategy import Part
 from decoders.trace.number_format import many
+from decoders.trace.scores import ScoreName
 
 SHOWN = 32  # rejected draws per token that are recorded individually; all are counted as checks
 PEAKED = 2 / 3  # top probability from which the geometric estimate is the better one
@@ -160,9 +161,9 @@ class Population:
         particle.log_weight += math.log(estimate) if estimate else -math.inf
         parts = {"estimate": estimate, "checks": float(len(outcome.drawn)), "text": particle.number + 1.0}
         if particle.alive:
-            lane.record_score(node, "log weight", particle.log_weight, **parts)
+            lane.record_measure(node, ScoreName.LOG_WEIGHT, particle.log_weight, **parts)
         else:
-            lane.record_score(node, "weight", 0.0, **parts)
+            lane.record_measure(node, ScoreName.WEIGHT, 0.0, **parts)
         particle.over = lane.ends(node) or lane.tree.depths[node] >= self.deepest
         if particle.over and len(self.particles) > 1:
             how = "ends" if lane.ends(node) else "reaches the limit"
@@ -242,7 +243,7 @@ class Population:
             shares = (weights / weights.sum()).tolist()
             for rank, at in enumerate(sorted(range(len(shares)), key=lambda i: -shares[i]), 1):
                 node, number = particles[at].node, particles[at].number + 1.0
-                lane.record_score(node, "share of weight", shares[at], rank, text=number)
+                lane.record_rank(node, ScoreName.SHARE_OF_WEIGHT, shares[at], rank, text=number)
             self.particles = [chosen]
             self.judge({p.node for p in particles} - {chosen.node}, "another text was drawn by weight")
         path = lane.tree.path(chosen.node, above=lane.tip)

@@ -59,7 +59,7 @@ def take_best(
     order = sorted(range(len(candidates)), key=lambda i: -scores[i][0])
     for i, (candidate, (score, parts)) in enumerate(zip(candidates, scores, strict=True)):
         rank = order.index(i) + 1
-        lane.record_score(candidate.node, name, score, rank, **parts)
+        lane.record_rank(candidate.node, name, score, rank, **parts)
         if rank > 1:
             lane.verdict(candidate.node, "pruned", reason=because(rank, len(candidates), parts))
     best = candidates[order[0]]

@@ -19,10 +19,10 @@ from decoders.sampling.next_token import next_token
 from decoders.sampling.sampling_parameters import GREEDY, PROCESSORS
 from decoders.strategy import Part
 from decoders.trace.number_format import many
+from decoders.trace.scores import ScoreName
 
 LARGE, SMALL = "target", "draft"
 WHOLE = "whole"  # the scorer that computes the target's probabilities only to show them
-ROLLING = "rolling entropy"  # name of the score, in bits, that decides which model continues
 
 
 def entropy(logits: torch.Tensor) -> float:
@@ -147,7 +147,7 @@ def ead(lane: Lane) -> Iterator[None]:
             return
         bits = entropy(logits)
         mean = switch.update(bits)
-        lane.record_score(node, ROLLING, mean, level=role, entropy=bits, limit=switch.tau)
+        lane.record_measure(node, ScoreName.ROLLING_ENTROPY, mean, level=role, entropy=bits, limit=switch.tau)
         if switch.active != role and lane.more:
             lane.note(f"Mean entropy {mean:.2f} bits: the {switch.active} continues.")
         if not lane.more:

@@ -18,6 +18,7 @@ from decoders.sampling.candidates import Parts, likeliest, take_best
 from decoders.sampling.next_token import processed
 from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 FORMS = ("n-grams", "states")
 USUAL = dict(zip(FORMS, (3, 2), strict=True))  # form -> the authors' n
@@ -153,7 +154,7 @@ def fsd(lane: Lane) -> Iterator[None]:
             penalty = memory.penalty(candidate.token)
             total = (1 - alpha) * candidate.p - alpha * penalty
             scores.append((total, {"p": candidate.p, "penalty": penalty}))
-        memory.visit(take_best(lane, "fsd", candidates, scores, because).token)
+        memory.visit(take_best(lane, ScoreName.FSD, candidates, scores, because).token)
         yield
 
 

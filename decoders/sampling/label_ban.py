@@ -16,10 +16,8 @@ from decoders.registry import strategy
 from decoders.sampling.next_token import next_token
 from decoders.sampling.sampling_parameters import GREEDY, PROCESSORS
 from decoders.strategy import Part
-from decoders.trace.events import GAUGE
 from decoders.trace.number_format import number
-
-P_LABEL = "P(label)"
+from decoders.trace.scores import ScoreName
 
 
 def unreadable(parameters: dict, target) -> str | None:
@@ -104,5 +102,5 @@ def label_ban(lane: Lane) -> Iterator[None]:
         node = next_token(lane, logits, offered, target)
         if node is None:
             return
-        lane.record_score(node, P_LABEL, p, level=GAUGE, high=1.0)
+        lane.record_measure(node, ScoreName.P_LABEL, p, scale=1.0)
         yield

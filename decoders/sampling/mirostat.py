@@ -16,6 +16,7 @@ from decoders.registry import strategy
 from decoders.sampling.next_token import NOTHING_LEFT, propose_drawn
 from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 RANKS = 100  # the exponent is estimated from this many of the most likely tokens
 
@@ -96,7 +97,7 @@ def mirostat(lane: Lane) -> Iterator[None]:
         node = propose_drawn(lane, probabilities(left)[0], offered)
         token = lane.tree.tokens[node]
         logprob, surprise = float(target[token]), -float(log_softmax(processed)[0, token]) / math.log(2)
-        lane.record_score(node, "mirostat", mu, kept=keep, surprise=surprise)
+        lane.record_measure(node, ScoreName.MIROSTAT, mu, kept=keep, surprise=surprise)
         mu -= rate * (surprise - tau)
         lane.commit([node], [logprob])
         yield

@@ -15,6 +15,7 @@ from decoders.sampling.candidates import Parts, likeliest, take_best
 from decoders.sampling.next_token import processed
 from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 LONGEST = 5  # longer repetitions count as this long
 # The resistance to a candidate that makes a run of m repeated tokens, for m = 0 ... LONGEST.
@@ -97,7 +98,7 @@ def momentum(lane: Lane) -> Iterator[None]:
             resisted = alpha * resistance(run) if run else 0.0
             parts = {"p": candidate.p, "run": run, "resistance": resisted}
             scores.append((candidate.p - resisted, parts))
-        graph.visit(take_best(lane, "momentum", candidates, scores, because).token)
+        graph.visit(take_best(lane, ScoreName.MOMENTUM, candidates, scores, because).token)
         yield
 
 

@@ -9,6 +9,7 @@ from decoders.chooser import Tag
 from decoders.lane import Lane
 from decoders.logits.distributions import fetched, of_token, probabilities
 from decoders.trace.number_format import many
+from decoders.trace.scores import ScoreName
 
 NOTHING_LEFT = "The processors left no token to choose from; loosen no_repeat_ngram_size or allow more words."
 
@@ -91,5 +92,5 @@ def propose_drawn(lane: Lane, probs: torch.Tensor, offered: torch.Tensor, source
     logprob, low, own = fetched(offered[at], probs[:token].sum(0, keepdim=True), probs[at])
     node = lane.propose(lane.tip, token, logprob, source)
     if u is not None:
-        lane.record_score(node, "draw", u, low=low, high=low + own)
+        lane.record_measure(node, ScoreName.DRAW, u, low=low, high=low + own)
     return node

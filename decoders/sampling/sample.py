@@ -13,6 +13,7 @@ from decoders.registry import strategy
 from decoders.sampling.next_token import newest_row, next_token
 from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
 from decoders.sampling.side_by_side import Sample, grown, take
+from decoders.trace.scores import ScoreName
 
 
 @strategy(
@@ -61,5 +62,5 @@ def several(lane: Lane) -> Iterator[None]:
     texts = [Sample(number, lane.tip) for number in range(lane.parameters["num_return_sequences"])]
     yield from grown(lane, texts)
     for rank, text in enumerate(texts, 1):
-        lane.record_score(text.node, "sample", sum(text.logprobs), rank)
+        lane.record_rank(text.node, ScoreName.SAMPLE, sum(text.logprobs), rank)
     take(lane, texts[0])

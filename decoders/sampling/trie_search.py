@@ -21,6 +21,7 @@ from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
 from decoders.strategy import Part
 from decoders.trace.number_format import many
+from decoders.trace.scores import ScoreName
 
 ANSWERS = {
     "several labels": "Always takes the most likely token that continues some label; each label once.",
@@ -119,7 +120,7 @@ def exact(lane: Lane, labels: list[str]) -> None:
     for rank, label in enumerate(ranked, 1):
         if math.isfinite(totals[label]):
             parts = {"label": sums[last[label]], "end": ends[label][0]}
-            lane.record_score(last[label], "label", totals[label], rank, **parts)
+            lane.record_rank(last[label], ScoreName.LABEL, totals[label], rank, **parts)
     commit_best_label(lane, last, own, ends, ranked, totals)
 
 

@@ -14,6 +14,7 @@ from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
 from decoders.sampling.side_by_side import Sample, grown, take
 from decoders.search.planned.discourse_units import f1
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 LONGEST_NGRAM, BETA = 6, 2.0  # of chrF
 
@@ -104,7 +105,7 @@ def mbr(lane: Lane) -> Iterator[None]:
     order = sorted(range(len(samples)), key=lambda i: -values[i])
     for rank, i in enumerate(order, 1):
         parts = {"sum_logprob": sum(samples[i].logprobs)}
-        lane.record_score(samples[i].node, "expected_utility", values[i], rank, **parts)
+        lane.record_rank(samples[i].node, ScoreName.EXPECTED_UTILITY, values[i], rank, **parts)
     take(lane, samples[order[0]])
 
 

@@ -168,7 +168,7 @@ def record_verdicts(
         lane.verdict(test.node, status, p=p, q=q, u=test.u, acceptance=test.threshold, why=why)
         if test.watched:
             name, value, limit = test.watched
-            lane.record_score(test.node, name, value, limit=limit)
+            lane.record_measure(test.node, name, value, limit=limit)
     tested, on_path = {t.node for t in verification.tests}, {draft.root, *verification.path}
     for node in draft.nodes:
         if node not in tested:

@@ -6,8 +6,8 @@ is lossless, 1 the maximum.
 
 from decoders.lane import Lane
 from decoders.speculative.interfaces import Verification, Verifier, VerifierInput
-from decoders.trace.costs import TOTAL_VARIATION
 from decoders.trace.number_format import number
+from decoders.trace.scores import ScoreName
 
 
 class Divergence:
@@ -28,7 +28,7 @@ class Divergence:
         for node in tested:
             distance = self.distance(inputs, verification, node)
             self.places, self.sum = self.places + 1, self.sum + distance
-            lane.record_score(node, TOTAL_VARIATION, distance)
+            lane.record_measure(node, ScoreName.TOTAL_VARIATION, distance)
         if not tested:
             return
         if lane.parameters["temperature"] == 0.0:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from decoders.roles import DRAFT_ROLES
 from decoders.trace.endings import inside_the_text, limited
-from decoders.trace.events import Commit, Distribution, Forward, Propose, Score, Step, Verdict
+from decoders.trace.events import Commit, Distribution, Forward, Propose, Step, Verdict
+from decoders.trace.scores import Measure, Rank, ScoreName
 
 # Sources of nodes that are not drafts for the target to verify: its own tokens, start values, tokens that
 # only score a prefix, tokens taken without a test, and parts of a text that is written out of order.
@@ -31,7 +32,6 @@ UNTESTED = {
     "merged",
 }
 VERIFYING = ("verify", "decode", "prefill")  # kinds of a target's forward that may verify a draft
-TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a position was
 
 # Name -> definition, printed wherever a metric is shown.
 METRICS = {
@@ -145,9 +145,9 @@ class Costs:
                     self._distribution(event)
                 case Commit():
                     self._commit(event, now)
-                case Score() if event.name == TOTAL_VARIATION:
+                case Measure(name=ScoreName.TOTAL_VARIATION):
                     self.variations.append(event.total)
-                case Score() if event.rank == 1:
+                case Rank(rank=1):
                     self.best = event.node
         self.accepted += now.accepted
         self.drafted_nodes.update(now.sent)

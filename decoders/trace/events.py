@@ -3,13 +3,12 @@
 Knows numbers and names, nothing of lanes, traces or costs, which are all made of events.
 """
 
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, get_args
 
-from decoders.trace.acceptance import acceptance
 from decoders.trace.reasons import Reason
+from decoders.trace.scores import Placed, Scored
 
-GAUGE = "gauge"  # level of a Score that measures its token, on a scale from 0 to its part `high`
 GIVEN = ("copied", "person")  # sources of tokens with which a lane begins
 STATUSES = (
     "accepted",
@@ -62,6 +61,15 @@ class Propose:
         return self.source in GIVEN
 
 
+def acceptance(p: float, q: float) -> float:
+    """The probability that a drafted token is accepted, min(1, p / q) without a division by zero: accept iff
+    u * q < p (algorithm 1 of Leviathan et al., 2023).
+    """
+    if p <= 0.0:
+        return 0.0
+    return 1.0 if p >= q else p / q
+
+
 @dataclass(slots=True)
 class Verdict:
     """What became of a node. p, q: probabilities under target and draft at its test; u: the uniform number
@@ -93,18 +101,6 @@ class Commit:
 
     nodes: list[int]
     logprobs: list[float | None]
-
-
-@dataclass(slots=True)
-class Score:
-    """A node got a score. `parts`: the terms that make it up; `rank` 1 is the best so far."""
-
-    node: int
-    name: str
-    total: float
-    parts: dict[str, float] = field(default_factory=dict)
-    rank: int | None = None
-    level: str | None = None
 
 
 @dataclass(slots=True)
@@ -169,10 +165,8 @@ FINAL_STATES = frozenset(
     ("settled", "committed", "anchor", "fixed", "relaxed", "forced", "filtered", "verified", "lookahead")
 )
 
-Event = Forward | Propose | Verdict | Commit | Score | Distribution | Depend | Cell | Note
-EVENTS: dict[str, type] = {
-    c.__name__: c for c in (Forward, Propose, Verdict, Commit, Score, Distribution, Depend, Cell, Note)
-}
+Event = Forward | Propose | Verdict | Commit | Scored | Distribution | Depend | Cell | Placed | Note
+EVENTS: dict[str, type] = {kind.__name__: kind for kind in get_args(Event)}
 FIELDS = {c: [f.name for f in fields(c)] for c in EVENTS.values()}
 REQUIRED = {  # fields without a default, unset
     c: {f.name: None for f in fields(c) if f.default is MISSING and f.default_factory is MISSING}
@@ -192,8 +186,8 @@ class Step:
     slots: int | None = None
 
     def of(self, kind: type) -> list:
-        """The events of one type, in order."""
-        return [event for event in self.events if type(event) is kind]
+        """The events of one type, in order; `Score` stands for all of its kinds."""
+        return [event for event in self.events if isinstance(event, kind)]
 
 
 def event_to_json(event: Event) -> dict:
@@ -217,6 +211,10 @@ def step_to_json(step: Step) -> dict:
 
 def event_from_json(record: dict) -> Event:
     """The inverse of `event_to_json`; a missing field without a default becomes None."""
+    if record["type"] == "Score":  # of version 1
+        from decoders.trace import old_scores  # few files need it
+
+        return old_scores.event_of(record)
     kind = EVENTS[record["type"]]
     if "chance" in record:  # the name of Verdict.acceptance in older files
         record = {"acceptance": record["chance"]} | {k: v for k, v in record.items() if k != "chance"}

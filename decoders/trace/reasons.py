@@ -5,8 +5,6 @@ from enum import StrEnum
 from types import UnionType
 from typing import Any, NamedTuple
 
-PATH_PROBABILITY = "probability of the path"  # the name of a watched number
-
 
 class Code(StrEnum):
     """What decided. The numbers of a reason are the arguments of its sentence."""

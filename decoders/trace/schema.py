@@ -16,6 +16,21 @@ from decoders.trace.reasons import Code
 PATH = assets() / "trace.schema.json"
 MAX_STEPS = 100_000
 MAX_EVENTS = 100_000  # in one step
+OLD_SCORE = {
+    "description": "A score of version 1; see docs/trace.md. It is read, never written.",
+    "type": "object",
+    "properties": {
+        "type": {"const": "Score"},
+        "node": {"type": "integer"},
+        "name": {"type": "string"},
+        "total": {"type": "number"},
+        "parts": {"type": "object", "additionalProperties": {"type": "number"}},
+        "rank": {"type": ["integer", "null"]},
+        "level": {"type": ["string", "null"]},
+    },
+    "required": ["type", "node", "name", "total"],
+    "additionalProperties": False,
+}
 
 
 def of_type(annotation: Any) -> dict:
@@ -132,18 +147,19 @@ def schema() -> dict:
             "totals": {"type": "object"},
         },
         "$defs": {name: of_event(kind) for name, kind in events.EVENTS.items()}
+        | {"Score": OLD_SCORE}
         | {
             # Chosen by type, so that an error names the field and not nine alternatives.
             "Event": {
                 "type": "object",
                 "required": ["type"],
-                "properties": {"type": {"enum": list(events.EVENTS)}},
+                "properties": {"type": {"enum": [*events.EVENTS, "Score"]}},
                 "allOf": [
                     {
                         "if": {"properties": {"type": {"const": name}}},
                         "then": {"$ref": f"#/$defs/{name}"},
                     }
-                    for name in events.EVENTS
+                    for name in (*events.EVENTS, "Score")
                 ],
             }
         },

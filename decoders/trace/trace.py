@@ -33,9 +33,10 @@ from decoders.trace.json_file import read_json
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.number_format import number
 from decoders.trace.reasons import wrong_reason
+from decoders.trace.scores import ConstraintPlace, Table
 
 VERSION = 2
-READ = (1, 2)  # versions that are read: in 1, each verdict has a sentence and none a code
+READ = (1, 2)  # versions that are read: in 1, each verdict has a sentence, and scores are of one kind
 # Badges that promise nothing about the output distribution.
 WITHIN_ANY = ("", "relaxed", "deterministic", "lossless: equal to greedy", "as the server decodes")
 # Of a trace that is read. The longest lanes of the app have about half as many events.
@@ -286,7 +287,7 @@ def malformed(events: Iterable[Event], trunk: int) -> str | None:
     prompt.
 
     Looks for unknown nodes and statuses, nodes that are proposed twice, given tokens that do not follow the
-    prompt, `top` entries that are not pairs, and log-probabilities above 0.
+    prompt, `top` entries that are not pairs, rows of tables without a value, and log-probabilities above 0.
     """
     known, given = set(range(trunk)), trunk
     for event in events:
@@ -302,6 +303,10 @@ def malformed(events: Iterable[Event], trunk: int) -> str | None:
                 problem = wrong_commit(event, known)
             case Distribution():
                 problem = wrong_distribution(event)
+            case Table() if any(len(row) < 2 for row in event.rows):
+                problem = f"a row of the table at node {event.node} has no value."
+            case ConstraintPlace() if any(len(span) != 2 for span in (*event.awaited, *event.around)):
+                problem = f"a place at node {event.node} is not a beginning and an end."
         if problem:
             return problem
     return None

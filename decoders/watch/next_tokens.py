@@ -10,6 +10,7 @@ import torch
 
 from decoders.sampling.side_by_side import Sample
 from decoders.speculative.interfaces import SAMPLED
+from decoders.trace.scores import ScoreName
 from decoders.watch.mode import Mode, Rows
 from decoders.watch.recording import Recording
 
@@ -88,6 +89,6 @@ class NextTokens(Mode):
         if self.width == 1:
             return
         for rank, text in enumerate(texts, 1):
-            recording.record_score(text.node, "sample", sum(text.logprobs), rank)
+            recording.record_rank(text.node, ScoreName.SAMPLE, sum(text.logprobs), rank)
         path = recording.tree.path(texts[0].node, above=recording.tip)
         recording.commit(path, list(texts[0].logprobs))

@@ -12,7 +12,7 @@ import random
 import re
 from dataclasses import dataclass
 
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded
@@ -99,7 +99,7 @@ def answer_text(trace: Trace) -> str:
 
 def gain(traces: list[Trace]) -> float | None:
     """Bits by which the evidence made a token more likely, on average; None if there was only one view."""
-    scores = [e for t in traces for s in t.steps for e in s.of(Score) if e.name == "contrast"]
+    scores = [e for t in traces for s in t.steps for e in s.of(Measure) if e.name == ScoreName.CONTRAST]
     gains = [
         2 * e.parts["wanted"] - sum(e.parts.values()) for e in scores
     ]  # the wanted view minus the other one

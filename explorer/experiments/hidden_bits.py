@@ -21,7 +21,8 @@ from decoders.sampling.coupling.minimum_entropy_coupling import (
     information,
     joint_of,
 )
-from decoders.trace.events import Distribution, Score
+from decoders.trace.events import Distribution
+from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import prompts
@@ -70,7 +71,7 @@ def read(trace: Trace) -> list[bool]:
     """
     readings, offered, budget, open_letter = [], 0.0, 0.0, False
     for step in trace.steps:
-        beliefs = [e for e in step.of(Score) if e.name == "belief"]
+        beliefs = [e for e in step.of(Measure) if e.name == ScoreName.BELIEF]
         if len(beliefs) == 2:  # a letter begins with this token
             offered, open_letter = 0.0, True
             budget = -sum(p * math.log2(p) for p in beliefs[0].parts.values() if p > 0)

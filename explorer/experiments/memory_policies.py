@@ -10,9 +10,8 @@ low-rank part of the error. FlowCut and MustDrop drop tokens of the prompt alone
 from dataclasses import dataclass
 
 from decoders.lane import Lane, Limits
-from decoders.memory.lane_memory import BYTES, DRIFT
 from decoders.memory_options import memories
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure, ScoreName
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.basis import Basis, as_measured, by_pairs
@@ -50,13 +49,13 @@ class Drift:
 def drift(models: Models, prompt: list[int], plain: list[int], settings: dict) -> Drift:
     """Decodes one text with one memory policy. `plain`: greedy's text with the full cache."""
     trace = Lane("greedy", prompt, models, settings, limits=Limits(TOKENS)).run()
-    scores = [score for step in trace.steps for score in step.of(Score)]
-    last = [score for score in scores if score.name == BYTES][-1]
+    scores = [score for step in trace.steps for score in step.of(Measure)]
+    last = [score for score in scores if score.name == ScoreName.MEMORY_BYTES][-1]
     written = trace.output()
     same = next((at for at, pair in enumerate(zip(written, plain, strict=False)) if pair[0] != pair[1]), None)
     if same is None and len(written) != len(plain):
         same = min(len(written), len(plain))
-    nats = [score.total for score in scores if score.name == DRIFT]
+    nats = [score.total for score in scores if score.name == ScoreName.KL_FROM_FULL_CACHE]
     return Drift(last.total / last.parts["full"], nats, None if same is None else same + 1)
 
 

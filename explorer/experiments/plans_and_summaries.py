@@ -22,10 +22,9 @@ from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.search.beam.hypotheses import returned
 from decoders.search.planned.discourse_units import agreement, oracle, rouge
-from decoders.search.planned.edu_plans import RERANKER
 from decoders.search.planned.plan_tags import source_of, tags_of
 from decoders.search.planned.topic_tokens import sentences
-from decoders.trace.events import Score
+from decoders.trace.scores import Rank, ScoreName
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Models, Result, progress
 from explorer.experiments.basis import Basis, by_error
@@ -123,7 +122,7 @@ def listed(model: LoadedModel, way: str, sheet: Sheet) -> list[list[int]]:
 def ranked(trace: Trace) -> list[list[int]]:
     """The summaries of all plans, best first."""
     index, plans = trace.index(), []
-    scores = [e for e in trace.steps[-1].of(Score) if e.name == RERANKER]
+    scores = [e for e in trace.steps[-1].of(Rank) if e.name == ScoreName.RERANKER]
     for score in sorted(scores, key=lambda e: e.rank):
         plans.append([index.token[node] for node in index.path(score.node)])
     return plans

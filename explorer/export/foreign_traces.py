@@ -11,6 +11,7 @@ from decoders import memory_options
 from decoders.registry import strategies
 from decoders.strategy import constraint_views, switched_views
 from decoders.trace.events import Distribution
+from decoders.trace.scores import Score
 from decoders.trace.trace import Trace
 from decoders.view_names import current
 from explorer.runs.view_cache import Fold
@@ -26,12 +27,12 @@ WANTS_OF_FOLDER = {
     "diffusion": {"Cell"},
 }
 WANTS = {
-    "bias": {"constraint_bias", "Score"},
+    "bias": {"constraint_bias", "Table"},
     "constraint": {"forbidden"},
     "dependencies": {"Depend"},
     "entropy": {"Distribution"},
     "fragments": {"mark"},
-    "values_per_token": {"Score"},
+    "values_per_token": {"Measure"},
     "graph": {"Verdict"},
     "memory": {"memory"},
     "parallel_grid": {"Cell"},
@@ -39,7 +40,7 @@ WANTS = {
     "sampler": {"Distribution"},
     "target_top_tokens": {"Distribution"},
     "constraint_automaton": {"constraint_text", "forbidden"},
-    "threshold": {"Score"},
+    "threshold": {"Measure"},
     "timeline": {"Forward"},
 }
 ELSEWHERE = "elsewhere"  # the family of strategies that are not registered here
@@ -96,6 +97,7 @@ def kinds_of_data(trace: Trace) -> set[str]:
     events = [event for step in trace.steps for event in step.events]
     present = {type(event).__name__ for event in events} | set(trace.parameters)
     present |= {event.view for event in events if isinstance(event, Distribution)}
+    present |= {"Score" for event in events if isinstance(event, Score)}
     return present | ({"draft"} if trace.costs.proposed else set())
 
 

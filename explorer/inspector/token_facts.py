@@ -9,11 +9,11 @@ import math
 from collections.abc import Mapping
 from itertools import islice
 
-from decoders.constraints.places.place import NAMES as PLACES
 from decoders.explain.verdicts import reason_of
 from decoders.refusal import Refusal
-from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Score, Verdict, event_to_json
+from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Verdict, event_to_json
 from decoders.trace.node_index import NodeIndex
+from decoders.trace.scores import AutomatonState, ConstraintPlace, Rank, Score, ScoreName
 from decoders.trace.trace import Trace
 from explorer.inspector.verification_tests import attempts
 from visualizers.analysis import distribution_stages
@@ -22,7 +22,6 @@ from visualizers.scene.marks import STATES, visible
 ROWS = 9  # tokens listed per distribution; the rest is one sum
 PATH = 12  # tokens shown of the text before the node
 MAX_EVENTS = 24  # raw events shown per node
-CONTRAST = "contrast"  # name of the score that records what each view gave the token
 
 
 def inspect(trace: Trace, node: int) -> dict:
@@ -64,7 +63,7 @@ class Facts:
                 self.births[event.node] = (step, event)
             case Verdict():
                 self.verdicts.setdefault(event.node, []).append((step, event))
-            case Score() if event.name not in PLACES:
+            case Score():
                 self.scores.setdefault(event.node, []).append((step, event))
             case Distribution():
                 self.offers.setdefault(event.node, {})[event.view, event.level] = event
@@ -111,7 +110,9 @@ class Facts:
                 {"step": step, **verdict_facts(v, self.trace.vocabulary)}
                 for step, v in self.verdicts.get(node, [])
             ],
-            "scores": [score_facts(step, s) for step, s in self.scores.get(node, []) if s.name != "draw"],
+            "scores": [
+                score_facts(step, s) for step, s in self.scores.get(node, []) if s.name != ScoreName.DRAW
+            ],
             "path": [{"node": n, "text": self.word(n)} for n in self.path(parent)],
             "parent": parent if parent >= 0 else None,
             "child": self.child(node),
@@ -233,7 +234,7 @@ class Facts:
         around it.
         """
         for _, score in self.scores.get(node, []):
-            if score.name == "draw":
+            if score.name == ScoreName.DRAW:
                 return {"u": score.total, "low": score.parts.get("low"), "high": score.parts.get("high")}
         for _, verdict in self.verdicts.get(node, []):
             if verdict.status in ("resampled", "bonus") and verdict.u is not None:
@@ -285,7 +286,7 @@ class Facts:
         if offer.among is not None and offer.among <= len(offer.top):
             return 0.0
         if offer.view == "unwanted":
-            contrasts = [s.parts for _, s in self.scores.get(node, []) if s.name == CONTRAST]
+            contrasts = [s.parts for _, s in self.scores.get(node, []) if s.name == ScoreName.CONTRAST]
             return math.exp(contrasts[0][offer.level]) if contrasts and offer.level in contrasts[0] else None
         if offer.level is not None:
             return None
@@ -313,7 +314,7 @@ def nodes_of(event) -> list[int]:
             return list(event.nodes)
         case Depend():
             return [event.target] if event.kind in ("attention", "copy", "declaration") else []
-        case Propose() | Verdict() | Score() | Distribution():
+        case Propose() | Verdict() | Score() | Distribution() | ConstraintPlace() | AutomatonState():
             return [event.node]
     return []
 
@@ -326,4 +327,5 @@ def verdict_facts(event: Verdict, vocabulary: Mapping[int, bytes]) -> dict:
 
 def score_facts(step: int, event: Score) -> dict:
     """A score with its step."""
-    return {"step": step, "name": event.name, "total": event.total, "rank": event.rank, "parts": event.parts}
+    rank = event.rank if isinstance(event, Rank) else None
+    return {"step": step, "name": event.name, "total": event.total, "rank": rank, "parts": event.numbers}

@@ -8,7 +8,8 @@ import math
 from collections.abc import Callable
 from itertools import islice
 
-from decoders.trace.events import Cell, Depend, Distribution, Propose, Score, Verdict
+from decoders.trace.events import Cell, Depend, Distribution, Propose, Verdict
+from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
 from visualizers.analysis.lane_stats import LaneFacts, Token
 from visualizers.scene.marks import visible
@@ -43,7 +44,7 @@ class Reading:
                 self.born[event.node] = step
             case Distribution() if event.level is None:
                 self.offers.setdefault((event.node, event.view), event)
-            case Score(name="draw"):
+            case Measure(name=ScoreName.DRAW):
                 self.draws[event.node] = event.total
             case Verdict():
                 self.verdicts.append((step, event))

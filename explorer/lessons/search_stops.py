@@ -2,7 +2,8 @@
 
 import math
 
-from decoders.trace.events import Cell, Distribution, Score
+from decoders.trace.events import Cell, Distribution
+from decoders.trace.scores import Rank, ScoreName
 from explorer.lessons.facts import Reading
 from explorer.lessons.stops import Lanes, Place, place
 from visualizers.analysis.lane_stats import Token
@@ -59,7 +60,7 @@ def penalised(lanes: Lanes, lane: int) -> Place | None:
     """Where contrastive search first passed over its most likely candidate, and the similarity of both."""
     own = lanes[lane]
     for step in own.trace.steps:
-        scores = [score for score in step.of(Score) if score.name == "contrastive"]
+        scores = [score for score in step.of(Rank) if score.name == ScoreName.CONTRASTIVE]
         if not scores:
             continue
         taken, first = min(scores, key=lambda s: s.rank), max(scores, key=lambda s: s.parts["p"])
@@ -77,7 +78,7 @@ def penalised(lanes: Lanes, lane: int) -> Place | None:
 def vote(lanes: Lanes, lane: int) -> Place | None:
     """Minimum Bayes risk: the sample that was chosen, and the one with the highest probability."""
     own = lanes[lane]
-    scores = [s for step in own.trace.steps for s in step.of(Score) if s.name == "expected_utility"]
+    scores = [s for step in own.trace.steps for s in step.of(Rank) if s.name == ScoreName.EXPECTED_UTILITY]
     if not scores:
         return None
     best, likeliest = min(scores, key=lambda s: s.rank), max(scores, key=lambda s: s.parts["sum_logprob"])
@@ -94,7 +95,10 @@ def first_finished(lanes: Lanes, lane: int) -> Place | None:
     """
     own = lanes[lane]
     done = [
-        (step.index, s) for step in own.trace.steps for s in step.of(Score) if s.name == "length_penalised"
+        (step.index, s)
+        for step in own.trace.steps
+        for s in step.of(Rank)
+        if s.name == ScoreName.LENGTH_PENALISED
     ]
     ended = [(at, score) for at, score in done if "length" in score.parts]
     best = next((score for _, score in done if score.rank == 1), None)

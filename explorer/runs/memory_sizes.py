@@ -4,25 +4,21 @@ The estimates are sums over the parts of events and marks, with their sizes in C
 compares them with what the interpreter reports as allocated. Knows steps, no run.
 """
 
-from decoders.trace.events import (
-    Cell,
-    Commit,
-    Depend,
-    Distribution,
-    Forward,
-    Note,
-    Propose,
-    Score,
-    Step,
-    Verdict,
-)
+from decoders.trace.events import Cell, Commit, Depend, Distribution, Forward, Note, Propose, Step, Verdict
+from decoders.trace.scores import AutomatonEdge, AutomatonState, ConstraintPlace, Measure, Rank, Span, Table
 
 ROW, STEP = 1500, 200  # a step's row of costs; the step itself
 EVENT = {
     Forward: 220,
     Propose: 160,
     Verdict: 190,
-    Score: 420,
+    Rank: 440,
+    Measure: 440,
+    Table: 900,
+    Span: 440,
+    ConstraintPlace: 1200,
+    AutomatonEdge: 260,
+    AutomatonState: 260,
     Distribution: 220,
     Commit: 240,
     Cell: 200,

@@ -165,7 +165,7 @@ def test_a_sampler_shows_its_stages_and_where_the_draw_fell(shared):
     text = panel(page).inner_text()
     for title in ("model", "temperature 0.7", "top_k 5", "top_p 0.95"):
         assert title in text
-    (draw,) = [e for e in events(trace(page, 0), "Score") if e["node"] == node and e["name"] == "draw"]
+    (draw,) = [e for e in events(trace(page, 0), "Measure") if e["node"] == node and e["name"] == "draw"]
     assert f"u = {draw['total']:.4f}".replace("0.", ".") in text
     tick, box = (panel(page).locator(s).bounding_box() for s in (".draw-tick", ".draw-box"))
     assert (tick["x"] + 1.5 - box["x"]) / box["width"] == pytest.approx(draw["total"], abs=0.01)

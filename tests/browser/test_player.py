@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from decoders.trace.events import Commit, Propose, Score, Step, Verdict
+from decoders.trace.events import Commit, Propose, Step, Verdict
+from decoders.trace.scores import Rank
 from explorer.export import palette
 from tests.browser.bare import bare_player
 from visualizers.registry import deltas
@@ -74,7 +75,7 @@ def beams(count: int, length: int, seed: int = 0) -> list[Step]:
         mothers = {e.parent for e in events if isinstance(e, Propose) and e.slot < count}
         events += [Verdict(n, "pruned") for n, _ in live if n not in mothers and n != 1]
         live = kept
-        events += [Score(n, "sum_logprob", s, rank=r + 1) for r, (n, s) in enumerate(kept)]
+        events += [Rank(n, "sum_logprob", s, rank=r + 1) for r, (n, s) in enumerate(kept)]
         steps.append(Step(index, events))
     return steps
 

@@ -9,7 +9,8 @@ from decoders.models.table_model import TableModel
 from decoders.registry import get
 from decoders.sampling.contrastive import instructive
 from decoders.sampling.contrastive.prompt_split import first_part, last_part
-from decoders.trace.events import Distribution, Forward, Note, Score
+from decoders.trace.events import Distribution, Forward, Note
+from decoders.trace.scores import Measure
 from tests.helpers import tiny_models
 from tests.helpers.in_company import in_company
 
@@ -101,7 +102,7 @@ def test_each_token_costs_two_forwards_and_tells_three_rows(model, name):
     forwards = [f for s in found.steps for f in s.of(Forward)]
     assert [f.kind for f in forwards[:2]] == ["prefill", "prefill"]
     assert all(f.tokens == 1 for f in forwards[2:])  # the chosen token goes into both caches
-    parts = [e for s in found.steps for e in s.of(Score) if e.name == "contrast"]
+    parts = [e for s in found.steps for e in s.of(Measure) if e.name == "contrast"]
     assert len(parts) == count and all(len(e.parts) == 2 for e in parts)
 
 

@@ -5,7 +5,8 @@ import gzip
 import json
 import random
 
-from decoders.trace.events import Cell, Depend, Note, Score, Step, Verdict
+from decoders.trace.events import Cell, Depend, Note, Step, Verdict
+from decoders.trace.scores import Rank
 from explorer.export import run_file
 from tests.helpers.random_requests import BYTES, mutations
 from tests.helpers.scripted_lane import ScriptedLane
@@ -57,7 +58,7 @@ def small_trace() -> dict:
     lane.trace.strategy = "beam"
     events = [
         Verdict(1, "accepted", 0.5, 0.4, 0.1),
-        Score(1, "sum", -0.5, {"part": 1.0}, 1),
+        Rank(1, "sum", -0.5, {"part": 1.0}, rank=1),
         Depend(1, 2, 0.5, "attention"),
         Cell(1, 0, 1, "guess", 0.5),
         Note("So it was."),

@@ -5,7 +5,8 @@ import re
 
 from decoders.constraints.kinds import constraint_of
 from decoders.models import load
-from decoders.trace.events import Distribution, Propose, Score, Verdict
+from decoders.trace.events import Distribution, Propose, Verdict
+from decoders.trace.scores import Measure, Rank, Table
 from decoders.trace.trace import Trace
 from tests.helpers.trace_readings import forwards, total
 
@@ -71,7 +72,7 @@ def few_are_checked(alone: Trace, six: Trace, sampled: Trace) -> None:
         draws = sum(len(s.of(Propose)) for s in trace.steps)
         read = trace.costs.totals()["target_tokens"]
         assert draws < 10 * read
-    weights = [e for s in six.steps for e in s.of(Score) if e.name == "share of weight"]
+    weights = [e for s in six.steps for e in s.of(Rank) if e.name == "share of weight"]
     assert sum(e.total for e in weights) > 0.99
 
 
@@ -97,7 +98,7 @@ def quoted(one: Trace, two: Trace, greedy: Trace) -> None:
 
 def forty_texts_learn(aligned: Trace, masked: Trace) -> None:
     assert obeys(aligned) and obeys(masked) and total(aligned) > total(masked) + 10
-    bounds = [e for s in aligned.steps for e in s.of(Score) if e.name == "allowed future"]
+    bounds = [e for s in aligned.steps for e in s.of(Measure) if e.name == "allowed future"]
     assert min(e.total for e in bounds) < 1e-3
 
 
@@ -117,9 +118,10 @@ def a_mask_bends(masked: Trace, weighed: Trace) -> None:
     """The first word of the masked text is far too probable; texts that are drawn by weight begin
     otherwise.
     """
-    first = next(e for step in masked.steps for e in step.of(Score) if e.name == "bias")
+    first = next(e for step in masked.steps for e in step.of(Table) if e.name == "bias")
     word = masked.output()[0]
-    assert first.level == "exact" and first.parts[f"masked {word}"] > 5 * first.parts[f"true {word}"]
+    under_mask, of_model = first.by_number[word]
+    assert first.level == "exact" and under_mask > 5 * of_model
     assert weighed.output()[0] != word
 
 

@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from decoders.trace.events import Cell, Score
+from decoders.trace.events import Cell
+from decoders.trace.scores import Rank
 from tests.helpers.trace_readings import forwards, total
 
 
@@ -33,7 +34,7 @@ def noise_becomes_a_sentence(flow, once, voted):
     assert max(changes.values()) > 1
     assert " eats the cake." in flow.text() and " the the" in once.text()
     assert (forwards(flow), forwards(once), forwards(voted)) == (17, 2, 17)  # one reads the source
-    ranks = [e.rank for step in voted.steps for e in step.of(Score) if e.name == "word_error_rate"]
+    ranks = [e.rank for step in voted.steps for e in step.of(Rank) if e.name == "word_error_rate"]
     assert sorted(ranks) == list(range(1, 9))
 
 

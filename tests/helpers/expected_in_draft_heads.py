@@ -1,6 +1,7 @@
 """What the examples of trained draft heads show, by name: checks of the traces of their lanes."""
 
-from decoders.trace.events import Propose, Score, Verdict
+from decoders.trace.events import Propose, Verdict
+from decoders.trace.scores import Measure
 from tests.helpers.expected_in_speculation import same_text_cheaper
 from tests.helpers.trace_readings import forwards
 
@@ -33,7 +34,7 @@ def a_surer_tree_pays(fixed, grown, chain):
     assert fixed.output() == grown.output() == chain.output()
     assert forwards(grown) <= forwards(fixed) < forwards(chain) < len(chain.output())
     rejected = [sum(v.status == "rejected" for s in t.steps for v in s.of(Verdict)) for t in (chain, grown)]
-    lengths = {e.parts["drafted"] for s in chain.steps for e in s.of(Score) if e.name == "expected length"}
+    lengths = {e.parts["drafted"] for s in chain.steps for e in s.of(Measure) if e.name == "expected length"}
     assert len(lengths) > 1 and rejected[0] > 0
 
 
@@ -47,7 +48,7 @@ def beginnings_are_shared(beams, chains, one):
     assert beams.output() == chains.output() == one.output()
     assert forwards(beams) < forwards(one)
     for trace in (beams, chains):
-        packed = [e for step in trace.steps for e in step.of(Score) if e.name == "packed"]
+        packed = [e for step in trace.steps for e in step.of(Measure) if e.name == "packed"]
         assert packed and sum(e.parts["entries"] for e in packed) > 1.3 * sum(e.total for e in packed)
 
 
@@ -56,7 +57,7 @@ def few_nodes_or_many(few, many):
     assert few.output() == many.output() and forwards(many) <= forwards(few) < len(few.output())
     assert max(len(guesses_of(step)) for step in few.steps) == 4
     assert max(len(guesses_of(step)) for step in many.steps) == 25
-    assert all(any(e.name == "gate" for step in t.steps for e in step.of(Score)) for t in (few, many))
+    assert all(any(e.name == "gate" for step in t.steps for e in step.of(Measure)) for t in (few, many))
 
 
 def guesses_of(step):

@@ -4,7 +4,8 @@ import math
 
 from decoders.search.beam.hypotheses import returned
 from decoders.search.stepwise.scorers import Text, arithmetic, is_json
-from decoders.trace.events import Note, Propose, Score
+from decoders.trace.events import Note, Propose
+from decoders.trace.scores import Measure, Rank, Score, Table
 from decoders.trace.trace import Trace
 from explorer.experiments.plans_and_summaries import ranked
 from explorer.experiments.statistics import distinct
@@ -63,7 +64,7 @@ def false_steps_are_not_gone_on_with(greedy, searched):
 
 
 def pieces_are_drawn_again(sampled, cards):
-    rewards = [e.total for step in cards.steps for e in step.of(Score) if e.name == "reward"]
+    rewards = [e.total for step in cards.steps for e in step.of(Rank) if e.name == "reward"]
     assert "rejected" in statuses(cards)
     assert rewards[-1] >= 0.5 > rewards[0]
     assert forwards(cards) > forwards(sampled)
@@ -71,7 +72,7 @@ def pieces_are_drawn_again(sampled, cards):
 
 def rounds(trace: Trace) -> list[list[Score]]:
     """The scores of each round's texts, best first."""
-    found = [[e for e in step.of(Score) if e.name == "reward"] for step in trace.steps]
+    found = [[e for e in step.of(Rank) if e.name == "reward"] for step in trace.steps]
     return [scores for scores in found if scores]
 
 
@@ -97,7 +98,7 @@ def shares_of_the_target(low, high, greedy):
 
 
 def looks_ahead_where_unsure(adaptive, greedy):
-    levels = [e.level for step in adaptive.steps for e in step.of(Score) if e.name == "entropy in nats"]
+    levels = [e.level for step in adaptive.steps for e in step.of(Measure) if e.name == "entropy in nats"]
     assert {"at once", "looked ahead"} == set(levels)
     assert forwards(adaptive) > forwards(greedy)
 
@@ -117,7 +118,7 @@ def heads_set_a_temperature_for_each_token(learned, plain):
 
 def continuations_decide(greedy, transferred, bare):
     def values(trace):
-        return {round(e.parts["value"], 3) for s in trace.steps for e in s.of(Score) if e.name == "total"}
+        return {round(e.parts["value"], 3) for s in trace.steps for e in s.of(Rank) if e.name == "total"}
 
     sources = [{e.source for step in t.steps for e in step.of(Propose)} for t in (greedy, transferred, bare)]
     assert ["lookahead" in found for found in sources] == [False, True, False]
@@ -131,7 +132,7 @@ def tail_is_less_likely(cut, whole):
 
 def gained(trace: Trace) -> float:
     """How much more probable the wanted view makes a token than the second view does, on average."""
-    scores = [e for step in trace.steps for e in step.of(Score) if e.name == "contrast"]
+    scores = [e for step in trace.steps for e in step.of(Measure) if e.name == "contrast"]
     others = [next(v for name, v in s.parts.items() if name != "wanted") for s in scores]
     return sum(s.parts["wanted"] - other for s, other in zip(scores, others, strict=True)) / len(scores)
 
@@ -145,8 +146,8 @@ def a_stronger_contrast_gains_more(greedy, weak, strong):
 def the_mixture_is_sent_elsewhere(greedy, weak, strong):
     """Every layer of the weak view reads a token with one expert, and the strong one with two."""
     a_stronger_contrast_gains_more(greedy, weak, strong)
-    scores = [e for step in weak.steps for e in step.of(Score) if e.name.endswith("experts")]
-    counts = {name: {len(e.parts) - 1 for e in scores if e.name == name} for name in {e.name for e in scores}}
+    scores = [e for step in weak.steps for e in step.of(Table) if e.name.endswith("experts")]
+    counts = {name: {len(e.rows) for e in scores if e.name == name} for name in {e.name for e in scores}}
     assert counts == {"strong experts": {2}, "weak experts": {1}}
 
 
@@ -159,7 +160,7 @@ def an_amateur_opens_the_loop(greedy, *contrasted):
 
 def the_code_is_not_the_paper(code, paper, greedy):
     def apart(trace):
-        scores = [e.total for step in trace.steps for e in step.of(Score) if e.name == "divergence"]
+        scores = [e.total for step in trace.steps for e in step.of(Measure) if e.name == "divergence"]
         return sum(scores) / len(scores)
 
     assert apart(code) > math.log(2) > apart(paper) > 0  # a Jensen-Shannon divergence ends at ln 2
@@ -211,12 +212,12 @@ def a_value_finds_its_word(guided, spoiled, plain):
 
 
 def trying_finds_the_word(tried, greedy):
-    visits = [e for step in tried.steps for e in step.of(Score) if e.name == "visits"]
+    visits = [e for step in tried.steps for e in step.of(Rank) if e.name == "visits"]
     assert max(e.total for e in visits) >= 24 and "ran" in tried.text() and "ran" not in greedy.text()
 
 
 def the_text_that_others_agree_with(mbr: Trace, sample: Trace) -> None:
-    utilities = {s.node: s.total for s in mbr.steps[-1].of(Score) if s.name == "expected_utility"}
+    utilities = {s.node: s.total for s in mbr.steps[-1].of(Rank) if s.name == "expected_utility"}
     assert len(utilities) == 12 and mbr.output() != sample.output()
     assert max(utilities.values()) == returned(mbr)[0][1] > list(utilities.values())[-1]
 
@@ -229,14 +230,14 @@ def the_shortest_of_many(alone, race):
 
 def looks_ahead(phi, plain):
     """Every text that was continued had been weighted by a lookahead of its own, and that is its cost."""
-    scores = [e for step in phi.steps for e in step.of(Score) if e.name == "foresight"]
+    scores = [e for step in phi.steps for e in step.of(Rank) if e.name == "foresight"]
     assert len(phi.steps) > 1 and any(e.rank is None for e in scores) and "pruned" in statuses(phi)
     assert phi.costs.totals()["target_tokens"] > 3 * plain.costs.totals()["target_tokens"]
 
 
 def plans_no_worse_than_greedy(planned, greedy):
     """Greedy's text is the first that is completed; the output is the best of several."""
-    found = [e for step in planned.steps for e in step.of(Score) if e.name == "text_value"]
+    found = [e for step in planned.steps for e in step.of(Rank) if e.name == "text_value"]
     first, best = found[0].total, max(e.total for e in found)
     assert found[-1].total == best >= first and len({e.node for e in found}) > 1
     assert best > first or planned.output() == greedy.output()
@@ -249,7 +250,7 @@ def surprise_is_as_asked(low, high):
 
 def letters_are_read(whole, squeezed):
     """All letters where each is a sign; with two in one sign, the rarer of them is lost."""
-    read = [[e for s in t.steps for e in s.of(Score) if e.name == "letter"] for t in (whole, squeezed)]
+    read = [[e for s in t.steps for e in s.of(Measure) if e.name == "letter"] for t in (whole, squeezed)]
     assert [len(letters) for letters in read] == [6, 6]
     assert all(e.parts["right"] for e in read[0])
     lost = [e for e in read[1] if not e.parts["right"]]

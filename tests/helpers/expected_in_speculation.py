@@ -1,7 +1,8 @@
 """The point of each example that drafts or guesses: `SHOWS` maps its title to a check of its traces."""
 
-from decoders.trace.events import Commit, Forward, Note, Propose, Score, Verdict
+from decoders.trace.events import Commit, Forward, Note, Propose, Verdict
 from decoders.trace.reasons import Code
+from decoders.trace.scores import Measure
 from decoders.trace.trace import Trace
 from tests.helpers.batch_results import drafted as guesses
 from tests.helpers.batch_results import rounds as batch_rounds
@@ -128,7 +129,7 @@ def a_sure_text_takes_more(chosen, equal):
 
 def padding(trace: Trace) -> list[list[float]]:
     """Round by round, the columns of padding of each text of a batch."""
-    return [[e.total for e in step.of(Score) if e.name == "padding"] for step in trace.steps]
+    return [[e.total for e in step.of(Measure) if e.name == "padding"] for step in trace.steps]
 
 
 def rows_are_padded_or_of_one_length(padded, grouped, wrong):
@@ -278,12 +279,7 @@ def shallow_where_sure(nested, whole, greedy):
     """The same text; in each lane some guesses pass, and some of the first left after the first layer."""
     assert nested.output() == whole.output() == greedy.output()
     depths = [
-        {
-            score.level
-            for step in trace.steps
-            for score in step.of(Score)
-            if score.total > score.parts["limit"]
-        }
+        {score.level for step in trace.steps for score in step.of(Measure) if score.total > score.limit}
         for trace in (nested, whole)
     ]
     assert depths == [{"exit 1", "exit 2", "exit 3"}, {"exit 3"}]

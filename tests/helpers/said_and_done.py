@@ -6,7 +6,8 @@ import math
 import re
 
 from decoders.trace.costs import Costs
-from decoders.trace.events import Cell, Commit, Distribution, Note, Propose, Score, Step, Verdict
+from decoders.trace.events import Cell, Commit, Distribution, Note, Propose, Step, Verdict
+from decoders.trace.scores import Rank
 
 TESTED = ("accepted", "rejected", "never reached")
 DONE = ("settled", "committed", "anchor", "fixed", "relaxed", "forced", "filtered", "verified", "lookahead")
@@ -141,7 +142,7 @@ def close(shown: float, value: float) -> bool:
 
 def ranked(found: re.Match, done: Done) -> list[tuple]:
     """A step of a search: the score of the best, and how many texts are live, pruned and finished."""
-    scores = [score for score in done.step.of(Score) if score.rank is not None]
+    scores = [score for score in done.step.of(Rank) if score.rank is not None]
     best = next(score for score in scores if score.rank == 1)
     over = {node for node, status in done.verdicts.items() if status in ("pruned", "finished")}
     gone = over | {node for node, _ in done.committed}

@@ -5,7 +5,8 @@ import json
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from decoders.trace.events import STATUSES, Commit, Propose, Score, Step, Verdict
+from decoders.trace.events import STATUSES, Commit, Propose, Step, Verdict
+from decoders.trace.scores import Rank
 from tests.helpers.view_folding import PLACE
 from visualizers.registry import build
 from visualizers.scene.marks import Header
@@ -35,7 +36,7 @@ def lanes(draw) -> list[Step]:
             elif node > 3 and what == "s":
                 rank = draw(st.sampled_from([None, 1, 2]))
                 events.append(
-                    Score(draw(st.integers(3, node - 1)), "sum_logprob", draw(st.floats(-99, 0)), rank=rank)
+                    Rank(draw(st.integers(3, node - 1)), "sum_logprob", draw(st.floats(-99, 0)), rank=rank)
                 )
             elif what == "c":
                 events.append(

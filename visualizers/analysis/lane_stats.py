@@ -8,8 +8,9 @@ import math
 from dataclasses import dataclass
 
 from decoders.trace.costs import Costs
-from decoders.trace.events import Commit, Distribution, Propose, Score, Step, Verdict
+from decoders.trace.events import Commit, Distribution, Propose, Step, Verdict
 from decoders.trace.node_index import NodeIndex
+from decoders.trace.scores import Measure, Rank
 from decoders.trace.trace import Trace
 from visualizers.analysis.token_classes import CLASSES, token_class
 from visualizers.scene.marks import visible
@@ -149,9 +150,9 @@ class LaneFacts:
                     self._offers[event.node] = event
                 case Verdict():
                     self._verdict(event, made)
-                case Score() if "acceptance" in event.parts and event.node in self.candidates:
+                case Measure() if "acceptance" in event.parts and event.node in self.candidates:
                     self.candidates[event.node].predicted = event.parts["acceptance"]
-                case Score(rank=1):
+                case Rank(rank=1):
                     self._best = self.nodes.position.get(event.node, self._best)
                 case Commit():
                     commits += list(zip(event.nodes, event.logprobs, strict=True))

@@ -7,7 +7,8 @@ Knows events with levels, no lens and no model.
 from dataclasses import dataclass, field
 
 from decoders.lenses.frame import LensFrame
-from decoders.trace.events import Distribution, Score
+from decoders.trace.events import Distribution
+from decoders.trace.scores import Score, ScoreName
 
 
 @dataclass
@@ -42,10 +43,10 @@ def grid_of(frame: LensFrame) -> Grid:
         squares[level[event.level], event.node] = Square(event.top, event.entropy)
     for event in frame.of(Score):
         square = squares.get((level[event.level], event.node))
-        if event.name == "decision depth":
+        if event.name == ScoreName.DECISION_DEPTH:
             depth[event.node] = int(event.total)
-        elif event.name == "KL to final":
+        elif event.name == ScoreName.KL_TO_FINAL:
             square.far, square.parts = event.total, event.parts
-        elif event.name == "chosen":
+        elif event.name == ScoreName.CHOSEN:
             square.chosen, square.rank = event.total, event.rank
     return Grid(frame.levels, sorted({place for _, place in squares}), squares, depth)

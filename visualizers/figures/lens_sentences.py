@@ -5,7 +5,8 @@ marked that are not in the final sentence. Knows frames with cells, no model.
 import plotly.graph_objects as go
 
 from decoders.lenses.frame import LensFrame
-from decoders.trace.events import Cell, Score
+from decoders.trace.events import Cell
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.figures.charts import framed, number
 from visualizers.figures.lens_grid import CELL, LEFT, names, word
 from visualizers.figures.theme import MONO, Theme, theme
@@ -24,7 +25,7 @@ def sentences(frame: LensFrame, look: str = "light") -> go.Figure:
     """One sentence per row, the last layer's at the top."""
     colours, cells = theme(look), frame.of(Cell)
     longest = max((cell.position for cell in cells), default=1)
-    scores = {e.level: e.total for e in frame.of(Score, name="final sentence")}
+    scores = {e.level: e.total for e in frame.of(Measure, name=ScoreName.FINAL_SENTENCE)}
     ticks = [f"{level}  {number(scores[level], 1)}" for level in frame.levels]
     figure = framed(
         colours,

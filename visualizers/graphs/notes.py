@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
-from decoders.trace.events import Cell, Depend, Score, Step
+from decoders.trace.events import Cell, Depend, Step
+from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
 from visualizers.scene.marks import Header
 
-PLAN_ITEM, READINESS, KIND = "plan item", "readiness", "note"  # scores and kind of link that are read
+KIND = "note"  # of the links that are read
 PLANNER, UNNAMED = "planner", "stream ?"
 
 
@@ -48,7 +49,7 @@ class Bus:
 
     def take(self, step: Step) -> list[Block]:
         """Reads the events of one step; returns the blocks that were written in it, in the streams' order."""
-        planned = [score for score in step.of(Score) if score.name == PLAN_ITEM]
+        planned = [score for score in step.of(Measure) if score.name == ScoreName.PLAN_ITEM]
         if planned:
             self.notes = [Sent(PLANNER, 0, planned[0].node)]
         written: dict[str, list[int]] = {}
@@ -57,7 +58,7 @@ class Bus:
         at = {note.node: number for number, note in enumerate(self.notes)}
         links = [link for link in step.of(Depend) if link.kind == KIND]
         blocks = []
-        for score in (score for score in step.of(Score) if score.name == READINESS):
+        for score in (score for score in step.of(Measure) if score.name == ScoreName.READINESS):
             read = {at[link.source]: link.weight for link in links if link.target == score.node}
             sent, stream = score.parts.get("note"), score.level or UNNAMED
             block = Block(

@@ -9,7 +9,8 @@ import networkx as nx
 
 from decoders.explain.verdicts import reason_of
 from decoders.trace.costs import Costs
-from decoders.trace.events import Commit, Distribution, Propose, Score, Step, Verdict
+from decoders.trace.events import Commit, Distribution, Propose, Step, Verdict
+from decoders.trace.scores import Rank, Score
 from decoders.trace.trace import Trace
 from visualizers.scene.marks import Header
 
@@ -50,8 +51,10 @@ def read(graph: nx.DiGraph, trace: Trace | Header, step: Step) -> None:
                 known = {"p": event.p, "q": event.q, "u": event.u, "into": event.into}
                 known["reason"] = reason_of(event, trace.vocabulary)
                 graph.add_node(event.node, status=event.status, **_set(known))
-            case Score():
+            case Rank():
                 graph.add_node(event.node, score=event.total, **_set({"rank": event.rank}))
+            case Score():
+                graph.add_node(event.node, score=event.total)
             case Distribution(view="target", level=None):
                 graph.add_node(event.node, entropy=event.entropy)
             case Commit():

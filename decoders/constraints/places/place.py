@@ -16,16 +16,12 @@ from decoders.constraints.places.automaton_graph import AutomatonGraph
 from decoders.constraints.places.grammar_text import Grammar, Rule
 from decoders.constraints.places.network import Chart, Network
 from decoders.constraints.places.schema_text import Schema
-from decoders.constraints.places.syntax import Choice, Span, Unread, literal
+from decoders.constraints.places.syntax import Choice, Unread, literal
 from decoders.engine.tree import Tree
 from decoders.observer import Observer
-from decoders.trace.events import Event, Score
+from decoders.trace.events import Event
+from decoders.trace.scores import AutomatonEdge, AutomatonState, ConstraintPlace
 
-# Names of scores:
-PLACE = "constraint_place"  # 1 if the text may end; parts: places "from-to", 1 of what may come, 0 around it
-EDGE = "automaton_edge"  # its number; parts: from which state to which; its level: what it reads
-STATE = "automaton_state"  # the state, or the edge that is half taken; parts: "took N" the edges of the token
-NAMES = (PLACE, EDGE, STATE)
 KINDS = ("json_schema", "regex", "lark", "gbnf", "choices")
 MAX_PLACES = 32  # that one record names
 LONGEST = 4000  # characters of an output that are followed
@@ -100,16 +96,17 @@ class Places:
             rules = dict.fromkeys(self.network.rule_of(state) for state, _, _ in edges)
             around = [self.network.spans[rule] for rule in rules]
             over = self.network.may_end(standing.chart)
-        parts = {span_name(span): 0.0 for span in around} | {span_name(span): 1.0 for span in awaited}
-        events: list[Event] = [Score(node, PLACE, float(over), dict(list(parts.items())[:MAX_PLACES]))]
+        places = list((dict.fromkeys(around, False) | dict.fromkeys(awaited, True)).items())[:MAX_PLACES]
+        awaited, around = (
+            [list(span) for span, comes in places if comes == wanted] for wanted in (True, False)
+        )
+        events: list[Event] = [ConstraintPlace(node, awaited, around, over)]
         if standing.state is not None:
-            where = self.graph.where[standing.state]
-            parts = {f"took {edge}": 1.0 for edge in standing.took}
+            where, took = self.graph.where[standing.state], list(standing.took)
             if where.edge is None:
-                events.append(Score(node, STATE, float(where.state), parts, level="state"))
+                events.append(AutomatonState(node, where.state, None, None, took))
             else:
-                parts["along"] = float(where.along)
-                events.append(Score(node, STATE, float(where.edge), parts, level="edge"))
+                events.append(AutomatonState(node, None, where.edge, where.along, took))
         return events
 
     def edges(self, node: int) -> list[Event]:
@@ -118,16 +115,9 @@ class Places:
             return []
         made = []
         for number, edge in enumerate(self.graph.edges):
-            parts = {"from": float(edge.source), "to": float(edge.target)}
-            ends = {"from end": edge.source in self.graph.ends, "to end": edge.target in self.graph.ends}
-            parts |= {name: float(value) for name, value in ends.items()}
-            made.append(Score(node, EDGE, float(number), parts, level=edge.label))
+            ends = edge.source in self.graph.ends, edge.target in self.graph.ends
+            made.append(AutomatonEdge(node, number, edge.source, edge.target, edge.label, *ends))
         return made
-
-
-def span_name(span: Span) -> str:
-    """A place as the name of a score's part."""
-    return f"{span[0]}-{span[1]}"
 
 
 def grammar_of(kind: str, typed: str) -> Grammar:

@@ -17,8 +17,8 @@ from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.strategy import Part
 from decoders.trace.number_format import many, number
+from decoders.trace.scores import ScoreName
 
-JUMP = "jump_probability"  # name of the scores that say at which time t a step stood
 ERROR_RATE, COUNT = "word_error_rate", "count"  # names of a candidate's scores
 SCORES = {
     "word error rate": "The candidate with the lowest mean word error rate against all.",
@@ -128,7 +128,7 @@ def flow_step(lane: Lane, candidates: list[Candidate], open_: range, step: int) 
     jump = 1.0 if last else jump_probability(t, 1 / steps)
     canvases = [candidate.tokens for candidate in candidates]
     logits = lane.run_forward(lambda scorer: scorer.flow(canvases, t))  # [C, L, V]
-    lane.record_score(lane.tip, JUMP, jump, t=t)
+    lane.record_measure(lane.tip, ScoreName.JUMP, jump, t=t)
     for candidate, row in zip(candidates, logits, strict=True):
         candidate.logprobs = log_softmax(row)
         candidate.drawn = log_softmax(row / temperature) if temperature else candidate.logprobs
@@ -187,7 +187,7 @@ def choose(lane: Lane, candidates: list[Candidate], open_: range) -> None:
         order = sorted(range(len(texts)), key=lambda i: (i != best, means[i]))
         for rank, i in enumerate(order, 1):
             against = {f"against {j + 1}": rate for j, rate in enumerate(rates[i])}
-            lane.record_score(candidates[i].node, ERROR_RATE, means[i], rank, **against)
+            lane.record_rank(candidates[i].node, ScoreName.WORD_ERROR_RATE, means[i], rank, **against)
         lane.note(
             f"Candidate {best + 1} of {len(texts)} is chosen; {many(texts.count(texts[best]), 'candidate')} "
             f"{'has' if texts.count(texts[best]) == 1 else 'have'} its text, and its mean word error rate "

@@ -16,9 +16,9 @@ from decoders.parameters import integer
 from decoders.registry import strategy
 from decoders.strategy import Part
 from decoders.trace.number_format import number
+from decoders.trace.scores import ScoreName
 
 SOURCE = "lookahead"
-SCORE = "mean confidence"  # name of the scores C
 ANCHOR, BRANCH = "canvas anchor", "canvas {}"  # levels of their cells, a branch by its node
 
 
@@ -143,7 +143,9 @@ def record_branches(
 ) -> None:
     """Score and verdict of each branch, and how sure the model is of every mask of each canvas."""
     tie = scores.count(scores[winner]) > 1
-    lane.record_score(lane.tip, SCORE, scores[0], level=ANCHOR, tie=float(tie and winner == 0))
+    lane.record_rank(
+        lane.tip, ScoreName.MEAN_CONFIDENCE, scores[0], level=ANCHOR, tie=float(tie and winner == 0)
+    )
     for k, (branch, guessed, score) in enumerate(zip(branches, guesses, scores, strict=True)):
         level = BRANCH.format(branch.node) if k else ANCHOR
         for position, token, confidence in zip(
@@ -155,7 +157,14 @@ def record_branches(
         if not k:
             continue
         at_tie = float(tie and score == scores[winner])
-        lane.record_score(branch.node, SCORE, score, level=level, confidence=branch.confidence, tie=at_tie)
+        lane.record_rank(
+            branch.node,
+            ScoreName.MEAN_CONFIDENCE,
+            score,
+            level=level,
+            confidence=branch.confidence,
+            tie=at_tie,
+        )
         reason = f"mean confidence {number(score)}, the anchor's {number(scores[0])}"
         reason += f"; the branch's own token had p {number(branch.confidence)} when it was guessed"
         lane.verdict(branch.node, "accepted" if k == winner else "pruned", p=branch.confidence, reason=reason)

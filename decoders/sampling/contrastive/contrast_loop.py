@@ -15,8 +15,8 @@ from decoders.logits.distributions import log_softmax
 from decoders.sampling.contrastive.contrast_algebra import Contrast
 from decoders.sampling.next_token import next_token
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
-CONTRAST = "contrast"  # name of the score whose parts are the views' terms for the chosen token
 UNDECIDED = (
     "Here the views agree on every token that is left, so the contrast decides nothing: the smallest token "
     "id is taken where it is greedy."
@@ -81,7 +81,9 @@ def take(
     if node is not None:
         token = lane.tree.tokens[node]
         parts = {title: float(log_softmax(row)[0, token]) for title, row in (*others, *added)}
-        lane.record_score(node, CONTRAST, float(combined[0, token]), wanted=float(target[token]), **parts)
+        lane.record_measure(
+            node, ScoreName.CONTRAST, float(combined[0, token]), wanted=float(target[token]), **parts
+        )
     return node
 
 

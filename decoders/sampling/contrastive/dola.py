@@ -20,6 +20,7 @@ from decoders.sampling.contrastive.contrast_algebra import ratio
 from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, VIEWS, badge, take
 from decoders.sampling.sampling_parameters import GREEDY as SHAPING
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 GREEDY = tuple(replace(p, default=1.2) if p.name == "repetition_penalty" else p for p in SHAPING)
 BUCKETS = ("low", "high", "all")
@@ -159,5 +160,5 @@ def dola(lane: Lane) -> Iterator[None]:
         if node is None:
             return
         divergences = {f"after {layer}": float(x) for layer, x in zip(layers, apart, strict=True)}
-        lane.record_score(node, "divergence", float(apart[farthest]), **divergences)
+        lane.record_measure(node, ScoreName.DIVERGENCE, float(apart[farthest]), **divergences)
         yield

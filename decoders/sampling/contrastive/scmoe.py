@@ -19,8 +19,9 @@ from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import amplified
 from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, VIEWS, badge, take
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.trace.scores import ScoreName
 
-WEAK = "weak experts"
+WEAK = ScoreName.WEAK_EXPERTS
 
 
 class OtherRouting:
@@ -83,9 +84,10 @@ def suits(parameters: dict, target) -> str | None:
 def record_experts(lane: Lane, name: str, seen: list[Seen]) -> None:
     """Records which experts each layer chose for the token at the lane's tip, as scores of that node."""
     for layer, one in enumerate(seen, 1):
-        weights = {f"expert {e + 1}": weight for e, weight in one.weights.items()}
+        weights = {e + 1: weight for e, weight in one.weights.items()}
         share = float(one.probs[list(one.weights)].sum())
-        lane.record_score(lane.tip, name, share, level=f"layer {layer}", of=len(one.probs), **weights)
+        level, experts = f"layer {layer}", len(one.probs)
+        lane.record_table(lane.tip, name, share, weights, "expert", level=level, number=layer, of=experts)
 
 
 def routed_row(lane: Lane, role: str, model: torch.nn.Module, name: str) -> torch.Tensor:
@@ -158,10 +160,10 @@ def scmoe(lane: Lane) -> Iterator[None]:
     if compared:
         lane.scorers[WEAK] = OtherRouting(lane, routing_of(lane.parameters))
     while lane.more:
-        strong, others = routed_row(lane, "target", model.engine.model, "strong experts"), []
+        strong, others = routed_row(lane, "target", model.engine.model, ScoreName.STRONG_EXPERTS), []
         if compared:
             weak = routed_row(lane, WEAK, lane.scorers[WEAK].twin, WEAK)
-            lane.record_score(lane.tip, "divergence", divergence(strong, weak))
+            lane.record_measure(lane.tip, ScoreName.DIVERGENCE, divergence(strong, weak))
             others = [(str(lane.scorers[WEAK].routing), weak)]
         if take(lane, contrast, strong, others) is None:
             return

@@ -28,6 +28,7 @@ from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sample import sample
 from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SHOWN = 6  # most likely tokens whose columns of a coupling are recorded
@@ -162,7 +163,9 @@ def coupling(lane: Lane) -> Iterator[None]:
             return
         read += code.read(belief)
         right = float(sent[-1] == read[-1])
-        lane.record_score(lane.tip, "letter", max(belief), level=f"{sent[-1]} → {read[-1]}", right=right)
+        lane.record_measure(
+            lane.tip, ScoreName.LETTER, max(belief), level=f"{sent[-1]} → {read[-1]}", right=right
+        )
         lane.note(f"Letter {len(sent)}: {sent[-1]} is sent, {read[-1]} is read, belief {max(belief):.2f}.")
         yield
     lane.note(f"Sent {sent}, read {read}: {matches(sent, read)} of {len(sent)} letters are right.")
@@ -219,7 +222,7 @@ def send(
     token, u = lane.chooser.categorical(table.row(t), ("sample", lane.tree.depths[lane.tip] + 1))
     node = propose_with_columns(lane, code, table, q, offered, token)
     if u is not None:
-        lane.record_score(node, "draw from the row", u, p=table.column(token)[t] / belief[t])
+        lane.record_measure(node, ScoreName.DRAW_FROM_ROW, u, p=table.column(token)[t] / belief[t])
     after = table.column(token)
     after = [mass / math.fsum(after) for mass in after]
     believe(lane, node, code, t, after)
@@ -232,7 +235,7 @@ def believe(lane: Lane, node: int, code: Code, t: int, belief: list[float]) -> N
     parts.
     """
     named = {code.sign(k): b for k, b in enumerate(belief)}
-    lane.record_score(node, "belief", belief[t], level=code.sign(t), **named)
+    lane.record_measure(node, ScoreName.BELIEF, belief[t], level=code.sign(t), **named)
 
 
 def propose_with_columns(
@@ -246,7 +249,7 @@ def propose_with_columns(
     for slot, y in enumerate(dict.fromkeys([*likeliest, token])):
         node = lane.propose(lane.tip, y, float(offered[y]), slot=slot)
         cells = {code.sign(k): mass for k, mass in enumerate(table.column(y)) if mass > 0.0}
-        lane.record_score(node, "coupling", float(q[y]), **cells)
+        lane.record_measure(node, ScoreName.COUPLING, float(q[y]), **cells)
         if y == token:
             drawn = node
         else:

@@ -16,6 +16,7 @@ from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
 from decoders.parameters import choice, integer, real
 from decoders.sampling.next_token import NOTHING_LEFT
+from decoders.trace.scores import ScoreName
 
 LENGTH_PENALTY = real(
     "length_penalty",
@@ -229,9 +230,9 @@ class Beams:
         """Records the sum by which a hypothesis is chosen, and its parts."""
         if self.added:
             parts = {"sum_logprob": total + penalty, self.added: -penalty}
-            self.lane.record_score(node, "augmented_sum", total, rank, level=self.group, **parts)
+            self.lane.record_rank(node, ScoreName.AUGMENTED_SUM, total, rank, level=self.group, **parts)
         else:
-            self.lane.record_score(node, "sum_logprob", total, rank)
+            self.lane.record_rank(node, ScoreName.SUM_LOGPROB, total, rank)
 
     def _finish(self, node: int, candidate: Candidate) -> list[int]:
         """Adds a hypothesis to the finished ones if it is good enough; returns the node that dropped out, if
@@ -247,7 +248,7 @@ class Beams:
             return []
         lane.verdict(node, "finished", reason=self._why_finished(node, candidate))
         parts = {"sum": candidate.total, "length": float(self.length)}
-        lane.record_score(node, "length_penalised", ended.score, level=self.group, **parts)
+        lane.record_rank(node, ScoreName.LENGTH_PENALISED, ended.score, level=self.group, **parts)
         if lost is None:
             return []
         reason = f"score {lost.score:.4g}: {self.width} better ones have finished"
@@ -318,7 +319,7 @@ def commit_best_hypothesis(lane: Lane, groups: list[Beams]) -> None:
         lane.ended_by = NOTHING_LEFT
         return
     for rank, ended in enumerate(results, 1):
-        lane.record_score(ended.node, "length_penalised", ended.score, rank=rank)
+        lane.record_rank(ended.node, ScoreName.LENGTH_PENALISED, ended.score, rank=rank)
     _commit(lane, groups, lane.tree.path(results[0].node, above=lane.tip))
 
 

@@ -14,6 +14,7 @@ from decoders.parameters import integer, real
 from decoders.registry import strategy
 from decoders.sampling.candidates import Parts, likeliest, take_best
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 
 @strategy(
@@ -60,7 +61,7 @@ def contrastive_search(lane: Lane) -> Iterator[None]:
             ((1 - alpha) * candidate.p - alpha * penalty, {"p": candidate.p, "penalty": penalty})
             for candidate, penalty in zip(candidates, penalties, strict=True)
         ]
-        best = take_best(lane, "contrastive", candidates, scores, because)
+        best = take_best(lane, ScoreName.CONTRASTIVE, candidates, scores, because)
         context.append(states[nodes.index(best.node)])
         yield
 

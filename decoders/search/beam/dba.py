@@ -31,6 +31,7 @@ from decoders.search.beam.lexical_constraint import LexicalConstraint, Met, phra
 from decoders.search.shaped import record_processed
 from decoders.strategy import Part
 from decoders.trace.number_format import many
+from decoders.trace.scores import ScoreName
 
 
 @dataclass(slots=True)
@@ -132,7 +133,9 @@ class BankedBeams(Beams):
         """Records what each bank got: slots, and how many compete for them."""
         for bank, (slots, competing) in enumerate(zip(self.slots, self.competing, strict=True)):
             parts = {"candidates": float(competing)}
-            self.lane.record_score(self.lane.tip, "bank_slots", float(slots), level=name(bank), **parts)
+            self.lane.record_measure(
+                self.lane.tip, ScoreName.BANK_SLOTS, float(slots), level=name(bank), number=bank, **parts
+            )
 
     def record_met(self, before: list[int]) -> None:
         """Records the bank of each hypothesis just kept, and how many tokens it met and un-met."""
@@ -143,7 +146,9 @@ class BankedBeams(Beams):
             lost = sum(was and not still for was, still in zip(then.flags, now.flags, strict=True))
             gained = sum(still and not was for was, still in zip(then.flags, now.flags, strict=True))
             parts = {"newly met": float(gained), "no longer met": float(lost)}
-            self.lane.record_score(node, "met", float(now.count), level=name(now.count), **parts)
+            self.lane.record_measure(
+                node, ScoreName.MET, float(now.count), level=name(now.count), number=now.count, **parts
+            )
 
 
 def name(bank: int) -> str:

@@ -1,10 +1,10 @@
 """The sequences that a search returned, read from its trace. Knows events, no model."""
 
-from decoders.trace.events import Score
+from decoders.trace.scores import Rank, ScoreName
 from decoders.trace.trace import Trace
 
 # What ranks the texts that a strategy returns: those of beam search, of MBR, and plain samples.
-SCORES = ("length_penalised", "expected_utility", "sample")
+SCORES = (ScoreName.LENGTH_PENALISED, ScoreName.EXPECTED_UTILITY, ScoreName.SAMPLE)
 
 
 def returned(trace: Trace) -> list[tuple[list[int], float]]:
@@ -15,7 +15,7 @@ def returned(trace: Trace) -> list[tuple[list[int], float]]:
     if not trace.steps:
         return []
     nodes = trace.nodes()
-    scores = [e for e in trace.steps[-1].of(Score) if e.name in SCORES and e.rank is not None]
+    scores = [e for e in trace.steps[-1].of(Rank) if e.name in SCORES and e.rank is not None]
     texts = []
     for score in sorted(scores, key=lambda e: e.rank)[: trace.parameters.get("num_return_sequences")]:
         tokens, node = [], score.node

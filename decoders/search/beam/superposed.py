@@ -28,6 +28,7 @@ from decoders.search.beam.beam_state import (
     rank_live,
 )
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 MIXTURE = "mixture"  # the role of the scorer that reads mixtures
 UNSEEN = -200.0  # added to a draft's row where the n-grams know none of its tokens
@@ -141,7 +142,7 @@ def record_linearity(lane: Lane, mixture: Mixture, live: list[int], shares: Sequ
     mean = sum(w * scorer.streams(node).double() for w, node in zip(weights, live, strict=True))
     cosines = torch.cosine_similarity(mean, mixture.states().double(), dim=-1).tolist()
     parts = {f"after {layer} layers": cosine for layer, cosine in enumerate(cosines)}
-    lane.record_score(live[0], "linearity", cosines[-1], **parts)
+    lane.record_measure(live[0], ScoreName.LINEARITY, cosines[-1], **parts)
 
 
 def reads(parameters: dict) -> dict[str, set[Capability]]:
@@ -250,7 +251,7 @@ def extend(lane: Lane, beams: Beams, mixture: Mixture, known: Followers) -> None
     row = lane.score(live, role=MIXTURE)  # [1, V]
     lane.distribution(live[:1], row, "combined", "the row that all drafts share")
     for node, share in zip(live, shares, strict=True):
-        lane.record_score(node, "share", share)
+        lane.record_measure(node, ScoreName.SHARE, share)
     if given["linearity"]:
         record_linearity(lane, mixture, live, shares)
     scores, shared = scored(lane, live, row, known)

@@ -20,6 +20,7 @@ from decoders.search.stepwise import scorers
 from decoders.search.stepwise.step_boundaries import ENDS, step_ends
 from decoders.strategy import Part
 from decoders.trace.number_format import were
+from decoders.trace.scores import ScoreName
 
 
 @dataclass(eq=False)
@@ -105,7 +106,7 @@ def a_star(lane: Lane) -> Iterator[None]:
         for child in children:
             child.h = 1 - scorer.score(child.node, whole=child.ended)
             child.g = best.g + max(0.0, child.h - best.h)
-            lane.record_score(child.node, "priority", -child.f, g=child.g, h=child.h)
+            lane.record_rank(child.node, ScoreName.PRIORITY, -child.f, g=child.g, h=child.h)
             heapq.heappush(heap, (child.key(made), child))
             made += 1
         yield

@@ -17,6 +17,7 @@ from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.search.best_first.search_state import Space, State
 from decoders.strategy import Part
 from decoders.trace.number_format import many, were
+from decoders.trace.scores import ScoreName
 
 
 class BestFirst:
@@ -195,5 +196,5 @@ def judged_winner(lane: Lane, space: Space, frontier: BestFirst | DepthFirst) ->
             priority = f"{space.priority(state):.3f}"
             reason = f"number {rank} of {len(waiting)} still in the queue, priority {priority}"
             lane.verdict(state.node, "pruned", reason=reason)
-    lane.record_score(winner.node, "score", space.score(winner), 1)
+    lane.record_rank(winner.node, ScoreName.SCORE, space.score(winner), 1)
     return winner

@@ -21,6 +21,7 @@ from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
 from decoders.strategy import Part
 from decoders.trace.number_format import many
+from decoders.trace.scores import ScoreName
 
 BETWEEN = "\n"  # separates two passages
 WAYS = {
@@ -158,7 +159,7 @@ class Passages:
                 live = ranked[:count]
             for rank, prefix in enumerate(live, 1):
                 where = {} if prefix.sentence is None else {"sentence": prefix.sentence + 1.0}
-                lane.record_score(prefix.node, "sentence prefix", prefix.score, rank, **where)
+                lane.record_rank(prefix.node, ScoreName.SENTENCE_PREFIX, prefix.score, rank, **where)
             yield live
         self.live = live
 
@@ -200,7 +201,9 @@ class Passages:
         for place, node in enumerate(ends):
             if math.isfinite(values[place]):
                 where = {"sentence": first + place + 1.0, "from": first + 1.0}
-                lane.record_score(node, "end of text", values[place], 1 if place == best else None, **where)
+                lane.record_rank(
+                    node, ScoreName.END_OF_TEXT, values[place], 1 if place == best else None, **where
+                )
         sentences = many(len(ends), "sentence")
         lane.note(
             f"From sentence {first + 1} on {sentences} fit in {room} tokens; the text is most likely to end "

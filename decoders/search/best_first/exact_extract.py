@@ -17,6 +17,7 @@ from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
 from decoders.strategy import Part
 from decoders.trace.number_format import many
+from decoders.trace.scores import ScoreName
 
 IMPOSSIBLE = (
     "The model gives every span of the passage probability 0, so there is no answer; choose another passage, "
@@ -146,7 +147,7 @@ def record_span(lane: Lane, spans: Spans, node: int, penalty: float) -> None:
     total = spans.score(node, penalty)
     if math.isfinite(total):
         parts = {"span": spans.sums[node], "end": spans.ends[node][0], "length": float(length)}
-        lane.record_score(node, "span", total, **parts)
+        lane.record_rank(node, ScoreName.SPAN, total, **parts)
 
 
 def finite(value: float) -> float | None:
@@ -158,7 +159,7 @@ def compare(lane: Lane, spans: Spans, best: int) -> None:
     """Marks the greedy walk and notes whether it ends with the same span."""
     walk, last = spans.greedy_walk()
     for node in walk:
-        lane.record_score(node, "greedy", spans.sums[node])
+        lane.record_rank(node, ScoreName.GREEDY_SPAN, spans.sums[node])
     word = lane.models["target"].bytes_of(last).decode("utf-8", "replace")
     if last not in lane.eos or not walk:
         lane.note(f"Greedy decoding leaves the passage after {many(len(walk), 'token')}, with {word!r}.")
@@ -181,5 +182,5 @@ def commit_best_span(lane: Lane, spans: Spans, best: int, penalty: float) -> Non
     lane.distribution(above, lane.score(above))  # their slots were freed: the answer is read once more
     last = lane.propose(best, end, logprob)
     lane.verdict(last, "finished", reason="the cheapest span ends here")
-    lane.record_score(best, "span", spans.score(best, penalty), 1)
+    lane.record_rank(best, ScoreName.SPAN, spans.score(best, penalty), 1)
     lane.commit([*path, last], [*(spans.logprobs[node] for node in path), logprob])

@@ -18,6 +18,7 @@ from decoders.sampling.greedy import greedy
 from decoders.search.best_first.k_shortest_paths import Automaton, Offer, PathSearch, Prefix, Searched
 from decoders.strategy import Part
 from decoders.trace.number_format import many
+from decoders.trace.scores import ScoreName
 
 SOFTMAX = {
     "local": "The outgoing tokens share all the probability: the edge of a state with only one edge costs "
@@ -99,7 +100,9 @@ class LanePaths:
         layer = next(i for i, layer in enumerate(self.automaton.layers) if prefix.state in layer)
         parts = {"edge": edge, "layer": float(layer)}
         level = f"state {prefix.state}"
-        self.lane.record_score(prefix.node, "path_cost", prefix.cost, level=level, **parts)
+        self.lane.record_rank(
+            prefix.node, ScoreName.PATH_COST, prefix.cost, level=level, number=prefix.state, **parts
+        )
 
     def lost(self, loser: Prefix, winner: Prefix) -> None:
         """Records that two prefixes met in a state, once for each loser."""
@@ -200,7 +203,7 @@ def graph_decoding(lane: Lane) -> Iterator[None]:
         else:
             ended.append(event)
             lane.verdict(event.node, "finished", reason=f"path {len(ended)}, cost {event.cost:.3f}")
-            lane.record_score(event.node, "path", event.cost, rank=len(ended))
+            lane.record_rank(event.node, ScoreName.PATH, event.cost, rank=len(ended))
         if ended:
             yield
     commit_cheapest_path(lane, paths, ended)
@@ -230,7 +233,7 @@ def record_search(paths: LanePaths, searched: Searched) -> None:
     lane, root, path = paths.lane, searched.root, searched.path
     if searched.blocked:
         for token in sorted(searched.blocked):
-            lane.record_score(paths.children[root.node, token], "blocked", 1.0)
+            lane.record_measure(paths.children[root.node, token], ScoreName.BLOCKED, 1.0)
         after = lane.models["target"].bytes_of(lane.tree.tokens[root.node]).decode(errors="replace")
         edges = many(len(searched.blocked), "edge")
         outcome = "there is none" if path is None else f"it costs {path.cost:.3f}"
@@ -254,7 +257,7 @@ def commit_cheapest_path(lane: Lane, paths: LanePaths, ended: list[Prefix]) -> N
             "prefixes met, or to graph_beam. A trie whose edges are all tried loses none."
         )
         for rank, path in enumerate(ranked, 1):
-            lane.record_score(path.node, "path", path.cost, rank=rank)
+            lane.record_rank(path.node, ScoreName.PATH, path.cost, rank=rank)
     nodes = [prefix.node for prefix in ranked[0].chain()[1:]]
     for node in nodes:
         if node in paths.judged and node != nodes[-1]:

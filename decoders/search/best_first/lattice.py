@@ -21,6 +21,7 @@ from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.search.shaped import shaped
 from decoders.strategy import Part, constrained
 from decoders.trace.number_format import many
+from decoders.trace.scores import ScoreName
 
 TO_THE_END, ONE_STEP, THEN_ENDS = "to the end", "one step", "one step, then to the end"
 NEAR = 5  # lengths of merged texts differ by less
@@ -161,7 +162,7 @@ class Search:
             node = lane.propose(parent, token, logprob, slot=len(made))
             self.total[node], self.logprob[node] = self.total[parent] + logprob, float(own[token])
             self.graph.link(node, parent)
-            lane.record_score(node, "priority", self.priority(node), sum_logprob=self.total[node])
+            lane.record_rank(node, ScoreName.PRIORITY, self.priority(node), sum_logprob=self.total[node])
             made.append(node)
         return made
 
@@ -381,7 +382,7 @@ def take_likeliest_text(lane: Lane, search: Search) -> Iterator[None]:
     for node in path:
         if node in search.graph.became:
             lane.verdict(node, "accepted", reason="merged, and on the way to the text that is taken")
-    lane.record_score(best, "score", search.priority(best), 1)
+    lane.record_rank(best, ScoreName.SCORE, search.priority(best), 1)
     lane.commit(path, [search.logprob[n] for n in path])
     yield
     yield from greedy(lane)

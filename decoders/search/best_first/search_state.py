@@ -14,6 +14,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.search.shaped import shaped
+from decoders.trace.scores import ScoreName
 
 
 @dataclass(slots=True)
@@ -130,7 +131,7 @@ class Space:
             state = State(node, parent.total + logprob, length, ends)
             self.logprobs[node] = float(row.own[token])
             parts = {"sum_logprob": state.total, "length": float(length)}
-            lane.record_score(node, "priority", self.priority(state), **parts)
+            lane.record_rank(node, ScoreName.PRIORITY, self.priority(state), **parts)
             if ends:
                 why = "end of text" if token in lane.eos else f"the limit of {self.max_length} new tokens"
                 lane.verdict(node, "finished", reason=why)

@@ -22,9 +22,9 @@ from decoders.search.planned.discourse_units import agreement
 from decoders.search.planned.plan_tags import Source, source_of, tags_of
 from decoders.search.planned.topic_tokens import sentences
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 EVERY = "every unit tagged"  # the view that the plan model reads
-UNIT, PLAN, ADHERENCE, RERANKER = "unit", "plan", "adherence", "reranker"  # names of scores
 NO_PLANNER = "No plan model comes with the project for {!r}: all units are equally likely in a plan."
 
 
@@ -45,7 +45,10 @@ class Summaries:
         width, whole = self.lane.parameters["num_plans"], []
         for live, whole in plan_beams(self.next_unit(), width):
             for rank, plan in enumerate(sorted([*live, *whole], key=lambda p: -p.logprob), 1):
-                self.record(PLAN, plan.units[-1], plan.logprob, rank, plan, {"whole": float(plan.whole)})
+                last, units = self.source.spans[plan.units[-1]][1] - 1, [unit + 1 for unit in plan.units]
+                self.lane.record_rank(
+                    last, ScoreName.PLAN, plan.logprob, rank, plan.name, units=units, whole=float(plan.whole)
+                )
             yield
         for plan in whole:
             start, _ = self.source.tagged(plan.units, self.tags)
@@ -62,7 +65,7 @@ class Summaries:
             next_unit, shares = planner.opened(unit_vectors(self.states(), self.source.spans))
         for unit, share in enumerate(shares):
             first, behind = self.source.spans[unit]
-            self.record(UNIT, unit, share, None, None, {"first": float(first), "last": float(behind - 1)})
+            self.lane.record_span(ScoreName.UNIT, share, unit + 1, first, behind - 1)
         return next_unit
 
     def states(self) -> torch.Tensor:
@@ -82,11 +85,6 @@ class Summaries:
     def fitted(self, start: list[int]) -> list[int]:
         """A tagged prompt, cut at its beginning if the text to come would not fit after it."""
         return start[max(0, len(start) + self.lane.left - self.target.context) :]
-
-    def record(self, name: str, unit: int, total: float, rank, plan: Plan | None, parts: dict) -> None:
-        """Records a score of a unit at its last token in the prompt."""
-        node = self.source.spans[unit][1] - 1
-        self.lane.record_score(node, name, total, rank, plan.name if plan else str(unit + 1), **parts)
 
     # ---- summaries
 
@@ -111,8 +109,10 @@ class Summaries:
         if lane.parameters["rerank"]:
             texts.sort(key=lambda text: -fmean(text[2]))
         for rank, (plan, path, logprobs) in enumerate(texts, 1):
-            lane.record_score(path[-1], ADHERENCE, self.adherence(plan, path), level=plan.name)
-            lane.record_score(path[-1], RERANKER, fmean(logprobs), rank, plan.name, plan=plan.logprob)
+            lane.record_measure(path[-1], ScoreName.ADHERENCE, self.adherence(plan, path), level=plan.name)
+            lane.record_rank(
+                path[-1], ScoreName.RERANKER, fmean(logprobs), rank, plan.name, plan=plan.logprob
+            )
         _, path, logprobs = texts[0]
         before = [lane.tree.parents[node] for node in path]
         lane.distribution(before, torch.stack([rows[node] for node in before]))

@@ -21,9 +21,9 @@ from decoders.sampling.sampling_parameters import SHAPING
 from decoders.search.planned import fill_in_middle
 from decoders.search.planned.fill_in_middle import MODES, Sentinels, others
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 PREFIX, SUFFIX, MIDDLE, ONWARD = "prefix", "suffix", "middle", "left to right"
-LARGEST = "largest probability"
 BEGINS = "forced: the suffix begins with it"
 Written = Generator[None, None, bool]
 
@@ -104,7 +104,9 @@ class Writer:
         offered = log_softmax(logits)[0]
         new = lane.propose(node, token, float(offered[token]), level)
         sure = float(offered.max().exp())
-        lane.record_score(new, LARGEST, sure, level=level, limit=lane.parameters["tau"])
+        lane.record_measure(
+            new, ScoreName.LARGEST_PROBABILITY, sure, level=level, limit=lane.parameters["tau"]
+        )
         return new
 
     def put(self, infill: Infill, tokens: list[int], level: str, why: str) -> list[int]:
@@ -128,9 +130,10 @@ class Writer:
             logits = self.row(infill.tip, PREFIX, others(self.form, *self.lane.eos))
             sure = float(log_softmax(logits).max().exp())
             if self.interrupts(infill, sure):
-                why = f"forced: {LARGEST} {sure:.2f} is below tau {self.lane.parameters['tau']:g}"
+                tau = self.lane.parameters["tau"]
+                why = f"forced: {ScoreName.LARGEST_PROBABILITY} {sure:.2f} is below tau {tau:g}"
                 (node,) = self.put(infill, [self.form.suf], SUFFIX, why)
-                self.lane.record_score(node, LARGEST, sure, level=SUFFIX, limit=self.lane.parameters["tau"])
+                self.lane.record_measure(node, ScoreName.LARGEST_PROBABILITY, sure, level=SUFFIX, limit=tau)
                 return True
             infill.tip = self.choose(infill.tip, PREFIX, logits)
             infill.prefix.append(infill.tip)

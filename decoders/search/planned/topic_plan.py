@@ -15,6 +15,7 @@ from decoders.parameters import free_text, integer, switch
 from decoders.registry import strategy
 from decoders.search.planned.topic_tokens import TopicTokens, sentences, topic_tokens, typed_topic_tokens
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 NAMED_TOPICS = 3  # topics that are named at the start of a sentence
 GRAM = 3  # tokens in a row that a sentence may not repeat from itself or from the sentence before
@@ -91,7 +92,7 @@ class Planner:
             done = sorted(done, key=lambda one: -one.total)[: self.width]
             self.prune([*leaves, *grown], [*live, *done], "none of its continuations is kept")
             for rank, draft in enumerate(live, 1):
-                self.lane.record_score(draft.node, "sum_logprob", draft.total, rank)
+                self.lane.record_rank(draft.node, ScoreName.SUM_LOGPROB, draft.total, rank)
             yield
         self.prune(live, done, "more likely sentences have ended")
         return done

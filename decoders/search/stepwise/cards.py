@@ -19,6 +19,7 @@ from decoders.sampling.next_token import NOTHING_LEFT, pick
 from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
 from decoders.search.stepwise import scorers
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 
 @dataclass
@@ -193,7 +194,7 @@ def judge(lane: Lane, segment: Segment, tau: float, attempt: int) -> bool:
     probability = acceptance(reward, tau, lane.parameters["acceptance_temperature"])
     accepted, u = lane.chooser.bernoulli(probability, ("segment", lane.written, attempt))
     drawn = {} if u is None else {"u": u}
-    lane.record_score(last, "reward", reward, threshold=tau, accepted_with=probability, **drawn)
+    lane.record_rank(last, ScoreName.REWARD, reward, threshold=tau, accepted_with=probability, **drawn)
     why = (
         f"attempt {attempt + 1}: reward {reward:.3f}, threshold {tau:.3f}, accepted with p {probability:.3f}"
     )

@@ -14,6 +14,7 @@ from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
 from decoders.sampling.side_by_side import Sample, step, take
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 
 def too_many_finishers(parameters: dict) -> str | None:
@@ -86,7 +87,7 @@ def first_finish(lane: Lane) -> Iterator[None]:
         why = "another sample was chosen" if sample in ended else "it had not ended"
         cut_off(lane, sample, winner, f"sample {sample.number}: {why}")
     if winner.logprobs:
-        lane.record_score(winner.node, "mean_logprob", winner.mean, rank=1)
+        lane.record_rank(winner.node, ScoreName.MEAN_LOGPROB, winner.mean, rank=1)
     take(lane, winner)
 
 

@@ -19,6 +19,7 @@ from decoders.search.stepwise.lookahead_weights import mean
 from decoders.search.stepwise.step_boundaries import ENDS, shared, step_ends
 from decoders.strategy import Part
 from decoders.trace.number_format import many, were
+from decoders.trace.scores import ScoreName
 
 
 @dataclass(eq=False)
@@ -244,7 +245,7 @@ class Search:
             probs = foresight.softmax([c.score for c in pruned], foresight.SHARP)
             kept += [pruned[i] for i in self._draw(probs, self.width - len(kept), "keep")]
         for c in (c for c in candidates if c not in kept):
-            self.lane.record_score(c.node, "step", c.score)
+            self.lane.record_rank(c.node, ScoreName.STEP, c.score)
             self._drop(c, f"the step's mean log p is {c.score:.2f}, below {min_score:.2f}")
         return sorted(kept, key=lambda c: c.number)
 
@@ -288,12 +289,13 @@ class Search:
         order = sorted(drawn, key=lambda i: (-probs[i], i))
         for i, c in enumerate(kept):
             parts = {"step": c.score, "foresight": c.foresight, "advantage": advantages[i]}
-            level = None
+            level = number = None
             if labels[i] is not None:
                 parts["share"] = clustered.count(labels[i]) / len(clustered)
-                level = f"cluster {labels[i] + 1}"
+                number = labels[i] + 1
+                level = f"cluster {number}"
             rank = order.index(i) + 1 if i in order else None
-            self.lane.record_score(c.node, "foresight", probs[i], rank, level, **parts)
+            self.lane.record_rank(c.node, ScoreName.FORESIGHT, probs[i], rank, level, number=number, **parts)
 
     # ---- what becomes of them ----------------------------------------------------------------
     def _settle(self, candidates: list[Candidate], kept: list[Candidate], drawn: list[Candidate]) -> None:

@@ -21,6 +21,7 @@ from decoders.search.stepwise import scorers
 from decoders.search.stepwise.step_boundaries import shared
 from decoders.strategy import Part
 from decoders.trace.number_format import many
+from decoders.trace.scores import ScoreName
 
 RANKER, LIKELIHOOD = "ranker", "likelihood"
 SUMMARIES = {
@@ -209,7 +210,7 @@ class Search:
         rivals = sorted([*(b for b in self.beams if b.ended), *fresh], key=lambda t: (-t.score, t.number))
         for rank, text in enumerate(rivals, 1):
             if text in fresh:
-                self.lane.record_score(text.node, "reward", text.score, rank, **text.aside)
+                self.lane.record_rank(text.node, ScoreName.REWARD, text.score, rank, **text.aside)
                 if text.ended:
                     self.lane.verdict(
                         text.node, "finished", reason=f"a complete text, score {text.score:.2f}"

@@ -18,7 +18,7 @@ from decoders.registry import strategy
 from decoders.sampling.candidates import Candidate, likeliest
 from decoders.search.stepwise import scorers
 from decoders.strategy import Part
-from decoders.trace.events import GAUGE
+from decoders.trace.scores import ScoreName
 
 DIRECT, INDIRECT, CD, ARGS, CODE = "direct", "indirect", "cd", "args", "code"
 CODE_TOKENS, CODE_SHARPNESS = 5, 0.5  # of the public code's rollouts and weights
@@ -271,7 +271,9 @@ class Search:
         """Records every candidate's total, and its parts."""
         order = sorted(range(len(totals)), key=lambda at: -totals[at])
         for at, (c, q, total) in enumerate(zip(candidates, values, totals, strict=True)):
-            self.lane.record_score(c.node, "total", total, order.index(at) + 1, logprob=c.logprob, value=q)
+            self.lane.record_rank(
+                c.node, ScoreName.TOTAL, total, order.index(at) + 1, logprob=c.logprob, value=q
+            )
 
     def _take(self, candidates: list[Candidate], values: list[float], at: int) -> None:
         """Commits one candidate; the others are pruned."""
@@ -289,5 +291,5 @@ class Search:
         node = candidates[at].node
         so_far = self.scorer.score(node, whole=not self.lane.more)
         far = distance(softmax(totals), softmax([c.logprob for c in candidates]))
-        self.lane.record_score(node, "reward so far", so_far, level=GAUGE, high=1.0)
-        self.lane.record_score(node, "nats from target", far, level=GAUGE, high=FARTHEST)
+        self.lane.record_measure(node, ScoreName.REWARD_SO_FAR, so_far, scale=1.0)
+        self.lane.record_measure(node, ScoreName.NATS_FROM_TARGET, far, scale=FARTHEST)

@@ -19,8 +19,8 @@ from decoders.search.tree_search.constraints import ASKED, Gate
 from decoders.search.tree_search.program_tree import TRIES, Programs
 from decoders.strategy import Part
 from decoders.trace.number_format import many
+from decoders.trace.scores import ScoreName
 
-FUTURE = "allowed future"  # c~ of a prefix
 MAX_TRIES = 100  # draws of one text that may end in a dead end
 DEAD_ENDS = {
     "go back": "After a dead end the last token is drawn again from the remaining ones; after many, the "
@@ -164,12 +164,12 @@ class Asap:
         """Records c~ of the prompt and of the prefixes of this text."""
         lane, allowed = self.programs.lane, self.futures.of(self.programs.root)
         self.has_news = True
-        lane.record_score(self.programs.root, FUTURE, allowed)
+        lane.record_measure(self.programs.root, ScoreName.ALLOWED_FUTURE, allowed)
         for node in [self.programs.root, *lane.tree.path(self.at, above=lane.tip)[:-1]]:
             for token, child in self.children[node].items():
                 masked, learned = self.futures.shares(node, token)
                 bound = self.futures.learned.get(node, {}).get(token, 1.0)
-                lane.record_score(child, FUTURE, bound, masked=masked, learned=learned)
+                lane.record_measure(child, ScoreName.ALLOWED_FUTURE, bound, masked=masked, learned=learned)
         self.programs.lane.note(
             f"Text {self.number}: {many(self.ends, 'dead end')} so far; of what the model would draw, at "
             f"most {allowed:.3g} is allowed."

@@ -17,6 +17,7 @@ from decoders.search.stepwise.scorers import SCORER, Scorer
 from decoders.search.tree_search.mcts import Edge, State, TreeSearch
 from decoders.strategy import Part
 from decoders.trace.number_format import many, were
+from decoders.trace.scores import ScoreName
 
 RULES = {
     "p-ucb": "Likely tokens are tried first; the more visits, the more others are tried.",
@@ -143,7 +144,7 @@ class Search(TreeSearch):
 
     def record(self, edge: Edge) -> None:
         """Records the numbers of an edge."""
-        self.lane.record_score(edge.node, "visits", edge.visits, value=edge.value, prior=edge.prior)
+        self.lane.record_rank(edge.node, ScoreName.VISITS, edge.visits, value=edge.value, prior=edge.prior)
 
     # ---- one rollout -------------------------------------------------------------------------
     def rollout(self) -> None:
@@ -186,7 +187,7 @@ class Search(TreeSearch):
         """The value of a whole text; each is scored once."""
         if tip not in self.texts:
             self.texts[tip] = value = self.scorer.score(tip, whole=True)
-            self.lane.record_score(tip, "text_value", value, rollout=float(self.done))
+            self.lane.record_rank(tip, ScoreName.TEXT_VALUE, value, rollout=float(self.done))
             self.lane.verdict(tip, "finished", reason=f"rollout {self.done}: {value:.2f}")
         return self.texts[tip]
 
@@ -234,5 +235,5 @@ class Search(TreeSearch):
                 lane.verdict(node, "pruned", reason=reason)
             elif node not in inner and node != winner:
                 lane.verdict(node, "never reached", reason="no rollout came here")
-        lane.record_score(winner, "text_value", self.texts[winner], rank=1)
+        lane.record_rank(winner, ScoreName.TEXT_VALUE, self.texts[winner], rank=1)
         lane.commit(path, [self.logprob[n] for n in path])

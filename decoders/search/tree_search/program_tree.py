@@ -12,6 +12,7 @@ from decoders.lane import Lane
 from decoders.sampling.greedy import greedy
 from decoders.sampling.next_token import pick
 from decoders.search.tree_search.constraints import Gate
+from decoders.trace.scores import ScoreName
 
 TRIES = 16  # tokens tried after a prefix before it counts as a dead end
 
@@ -71,7 +72,7 @@ class Programs:
         """Records a complete text and its worth."""
         self.finished[node] = phi = self.gate.worth(node)
         self.lane.verdict(node, "finished", reason=f"complete, Phi {phi:.2f}")
-        self.lane.record_score(node, "phi", phi)
+        self.lane.record_rank(node, ScoreName.PHI, phi)
 
     def conclude(self, winner: int | None) -> Iterator[None]:
         """Outputs the winner; if there is none, notes that and greedy decoding writes the text. All other
@@ -86,7 +87,7 @@ class Programs:
                 why = "another text was taken" if path else "no text could be completed from it"
                 lane.verdict(node, "pruned", reason=why)
         if path:
-            lane.record_score(winner, "phi", self.finished[winner], rank=1)
+            lane.record_rank(winner, ScoreName.PHI, self.finished[winner], rank=1)
             lane.commit(path, [self.logprob[node] for node in path])
         else:
             lane.note("No complete text passes the constraints: greedy decoding writes one without them.")

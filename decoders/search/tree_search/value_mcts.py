@@ -16,6 +16,7 @@ from decoders.search.stepwise.scorers import Scorer
 from decoders.search.tree_search.mcts import Edge, State, TreeSearch
 from decoders.strategy import Part
 from decoders.trace.number_format import many
+from decoders.trace.scores import ScoreName
 
 MIN_SPAN = 1e-8  # values that are closer than this count as equal
 RESCALED = "between siblings"
@@ -57,7 +58,7 @@ VALUES = {
     badge=lambda p: "sampled" if p["root_noise"] or p["value_noise"] else "deterministic",
     parts=lambda parameters: [
         scorers.part(parameters),
-        Part("frontier", "visits", "A tree of prefixes; the next token is the most visited one."),
+        Part("frontier", ScoreName.VISITS, "A tree of prefixes; the next token is the most visited one."),
         Part("selection", parameters["q_values"], VALUES[parameters["q_values"]]),
         Part("expansion", "most likely tokens", "A prefix is extended by its width most likely next tokens."),
     ],
@@ -171,7 +172,7 @@ class Search(TreeSearch):
     def leave(self, state: State, best: Edge) -> None:
         """Records the numbers that changed, and prunes the siblings of `best`."""
         for edge in self.changed.values():
-            self.lane.record_score(edge.node, "visits", edge.visits, mean=edge.value, prior=edge.prior)
+            self.lane.record_rank(edge.node, ScoreName.VISITS, edge.visits, mean=edge.value, prior=edge.prior)
         self.changed = {}
         for edge in state.edges:
             if edge is not best:

@@ -22,6 +22,7 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_length import Length, batch_heuristic
 from decoders.speculative.interfaces import Draft, Pair, Verification
+from decoders.trace.scores import ScoreName
 
 INCREMENT, DIVISOR, LIMIT = 2, 10, 32  # the paper's constants
 
@@ -67,7 +68,7 @@ def bass(lane: Lane) -> Iterator[None]:
     length = length_of(lane.parameters)
 
     def propose(texts: list[Text]) -> list[Draft]:
-        lane.record_score(lane.tip, "draft length", length.max_tokens(lane))
+        lane.record_measure(lane.tip, ScoreName.DRAFT_LENGTH, length.max_tokens(lane))
         return draft_chains(texts, [length.max_tokens(lane)] * len(texts))
 
     def observe(texts: list[Text], drafts: list[Draft], verifications: list[Verification]) -> None:

@@ -24,6 +24,7 @@ from decoders.speculative.batched.shared_batch import (
 from decoders.speculative.interfaces import Draft, Verification, Verifier, VerifierInput, badge, described
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.trace.reasons import Code, Reason
+from decoders.trace.scores import ScoreName
 
 NONE, MISMATCH = "none", "first mismatch kept"
 MISTAKES = (NONE, BY_COLUMN, PADDING_KEPT, MISMATCH)
@@ -66,14 +67,16 @@ def decode(
     target, count = lane.scorers["target"], lane.parameters["num_assistant_tokens"]
 
     def propose(texts: list[Text]) -> list[Draft]:
-        lane.record_score(lane.tip, "draft length", count)
+        lane.record_measure(lane.tip, ScoreName.DRAFT_LENGTH, count)
         return draft_chains(texts, [count] * len(texts))
 
     def observe(texts: list[Text], drafts: list[Draft], verifications: list[Verification]) -> None:
         if isinstance(target, Rectangle):
             for text, row in zip(texts, target.rows.values(), strict=True):
                 widths = {"moved": row.moved, "width": target.width}
-                lane.record_score(lane.tip, "padding", row.padding, level=f"text {text.number}", **widths)
+                lane.record_measure(
+                    lane.tip, ScoreName.PADDING, row.padding, level=f"text {text.number}", **widths
+                )
 
     yield from batch_rounds(lane, propose, verifier_of(mistake), observe, choose)
 

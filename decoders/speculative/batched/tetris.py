@@ -21,6 +21,7 @@ from decoders.speculative.batched.shared_batch import (
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.interfaces import Draft, Pair
+from decoders.trace.scores import ScoreName
 
 DRAWN, LIKELIEST = "drawn tokens", "most likely tokens"
 REASON = "Other guesses of the batch promised more: it is not submitted."
@@ -97,7 +98,7 @@ def tetris(lane: Lane) -> Iterator[None]:
             return draft_chains(texts, [base])
         drafts = draft_chains(texts, [base + extra] * len(texts))
         scores = [scores_of(*pair, lane.parameters["scores"]) for pair in zip(texts, drafts, strict=True)]
-        lane.record_score(lane.tip, "budget", base * len(texts))
+        lane.record_measure(lane.tip, ScoreName.BUDGET, base * len(texts))
         lengths = allocate(scores, base * len(texts))
         for text, draft, length in zip(texts, drafts, lengths, strict=True):
             draft.prune(text, draft.nodes[length:], REASON)

@@ -22,6 +22,7 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import Length, chain
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
 from decoders.speculative.interfaces import Draft, Pair, Seen, Verification
+from decoders.trace.scores import ScoreName
 
 TRAINED, FIXED_LENGTH = "trained", "fixed length"
 MISSING = (
@@ -48,7 +49,7 @@ class Prediction:
         if head is not None and self.state is not None:
             value = head.length(self.state, lane.tree.tokens[lane.tip])
             self.expected = min(max_length, max(0, round(value)))
-            lane.record_score(lane.tip, "expected length", value, drafted=float(self.expected))
+            lane.record_measure(lane.tip, ScoreName.EXPECTED_LENGTH, value, drafted=float(self.expected))
         return max_length if self.parameters["joint_stop"] else self.expected
 
     def enough(self, lane: Lane, draft: Draft, nodes: list[int]) -> bool:

@@ -28,9 +28,9 @@ from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.drafters.trained_head import TrainedHead, head_of_kind, needs_head
 from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair, Seen, Verification
 from decoders.trace.number_format import number
+from decoders.trace.scores import ScoreName
 
 TEXT = "the text so far"  # the store that is the lane's own text
-PATH = "path"  # name of the score of a path
 BLOCKWISE, MEDUSA = "blockwise", "medusa"
 TITLES = {BLOCKWISE: "blockwise heads", MEDUSA: "Medusa heads"}
 
@@ -206,7 +206,7 @@ def blockwise_refined_pair(parameters: dict) -> Pair:
         text, words = tuple(lane.tree.text(lane.tip)), scores.shape[-1]
         paths = best_paths(columns, count, weight, text, partial(kept.logprobs, words=words), order)
         for rank, (total, path) in enumerate(paths, start=1):
-            lane.record_score(add_path(lane, draft, path, scores), PATH, total, rank)
+            lane.record_rank(add_path(lane, draft, path, scores), ScoreName.PATH, total, rank)
         return [path for _, path in paths]
 
     return simplest(from_lattice(parameters, write, "n-grams"), parameters["temperature"])
@@ -244,7 +244,7 @@ def blockwise_rescored_pair(parameters: dict) -> Pair:
             token, own = max(column, key=lambda one: one[1] + weight * float(logprobs[one[0]]))
             draft.scores[node] = scores[depth]
             node = draft.propose(lane, node, token, own, source="draft", fill=FIXED)
-            lane.record_score(node, PATH, own + weight * float(logprobs[token]))
+            lane.record_rank(node, ScoreName.PATH, own + weight * float(logprobs[token]))
             path = (*path, token)
             if token in lane.eos:
                 break

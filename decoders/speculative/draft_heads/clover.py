@@ -18,6 +18,7 @@ from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, record_drift
 from decoders.speculative.draft_heads.trees import CUTS, PUBLISHED, drafted_by, tree_parameters
 from decoders.speculative.drafters.trained_head import TrainedHead, head_of_kind, needs_head
 from decoders.speculative.interfaces import Draft, Drafter, Pair, Seen, Verification
+from decoders.trace.scores import ScoreName
 
 
 def with_gates(inner: Drafter, head: TrainedHead, cell_of: Callable[[torch.nn.Module], Cell]) -> Drafter:
@@ -46,7 +47,7 @@ def record_gates(lane: Lane, head: TrainedHead, draft: Draft, cell: Cell) -> Non
     gates = cell.gates(above, vectors(target, tokens).to(above.dtype)).float()
     for node, row in zip(asked, gates.tolist(), strict=True):
         parts = {f"head {at}": value for at, value in enumerate(row, start=1)}
-        lane.record_score(node, "gate", sum(row) / len(row), **parts)
+        lane.record_measure(node, ScoreName.GATE, sum(row) / len(row), **parts)
 
 
 @speculative(

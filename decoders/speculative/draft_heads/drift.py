@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from decoders.lane import Lane
 from decoders.speculative.drafters.trained_head import Find, TrainedHead, from_head
 from decoders.speculative.interfaces import HEAD_VIEWS, Draft, Drafter, Seen, Shape, Verification
+from decoders.trace.scores import ScoreName
 
-NAME = "drift"
 DRIFT_VIEWS = (*HEAD_VIEWS[:5], "drift", *HEAD_VIEWS[5:])
 
 
@@ -48,4 +48,5 @@ def record_drift(lane: Lane, head: TrainedHead, draft: Draft, seen: Seen) -> Non
     apart = (1.0 - F.cosine_similarity(torch.stack(list(features.values())).float(), true)).tolist()
     root = lane.tree.depths[draft.root]
     for node, value in zip(features, apart, strict=True):
-        lane.record_score(node, NAME, value, level=f"depth {lane.tree.depths[node] - root}")
+        depth = lane.tree.depths[node] - root
+        lane.record_measure(node, ScoreName.DRIFT, value, level=f"depth {depth}", number=depth)

@@ -8,6 +8,7 @@ from decoders.speculative.drafters.own_slots import Plan
 from decoders.speculative.drafters.per_state_trees import StateTree, best_rows, expected_tokens, planned
 from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds
 from decoders.strategy import Parameter
+from decoders.trace.scores import ScoreName
 
 SIZES = (8, 12, 16, 24, 32, 48, 64)  # rows of a forward, of which the best is taken
 PROMISE = "Forwards of {} rows, expected to give {:.2f} tokens each."
@@ -52,9 +53,9 @@ def plan_of(parameters: dict, depth: int) -> Plan:
         tokens, stationary = expected_tokens(accuracy, trees)
         lane.note(PROMISE.format(rows, tokens))
         for state, tree in trees.items():
-            lane.record_score(
+            lane.record_measure(
                 lane.tip,
-                "state",
+                ScoreName.STATE,
                 float(state),
                 level="plan",
                 share=float(stationary[state]),

@@ -14,9 +14,9 @@ from decoders.lane import Lane
 from decoders.speculative.drafters.dynamic_trees import best_children
 from decoders.speculative.drafters.fixed_trees import Guess, largest, likeliest, open_ends
 from decoders.speculative.interfaces import FIXED, Draft, Shape
+from decoders.trace.scores import ScoreName
 
 TINY = 1e-300  # in place of 0 under a logarithm
-PACKED = "packed"  # name of the score: distinct prefixes of the chains; its parts: their entries
 
 
 def packed(rows: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
@@ -62,7 +62,7 @@ def keep_chains(lane: Lane, draft: Draft, leaves: list[int], max_chains: int, no
     if rows:
         read, _ = packed(rows)
         entries = sum(map(len, rows))
-        lane.record_score(draft.root, PACKED, len(read), entries=entries, chains=len(rows))
+        lane.record_measure(draft.root, ScoreName.PACKED, len(read), entries=entries, chains=len(rows))
 
 
 def beams(width: int, length: int, nodes: int) -> Shape:

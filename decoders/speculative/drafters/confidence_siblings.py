@@ -5,6 +5,7 @@ siblings at a depth the less confident the source was there. Siblings are leaves
 from decoders.lane import Lane
 from decoders.speculative.drafters.fixed_trees import Guess, likeliest, open_ends
 from decoders.speculative.interfaces import FIXED, Draft, Shape
+from decoders.trace.scores import ScoreName
 
 COUNTS = (8, 8, 8, 6, 6, 6, 4, 4, 2, 2, 2)  # by tenths of the top probability; the top token included
 
@@ -23,7 +24,7 @@ def confidence_siblings(count: int) -> Shape:
             scores = guess([node])  # [1, V]
             confidence = float(scores.softmax(-1).max())
             born = likeliest(lane, draft, [node], scores, [tokens_of(confidence)])
-            lane.record_score(born[0], "confidence", confidence, siblings=float(len(born) - 1))
+            lane.record_measure(born[0], ScoreName.CONFIDENCE, confidence, siblings=float(len(born) - 1))
             node = born[0]
             if not open_ends(lane, [node]):
                 break

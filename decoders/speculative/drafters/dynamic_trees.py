@@ -16,6 +16,7 @@ from decoders.logits.distributions import without
 from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.fixed_trees import Guess, largest, likeliest, open_ends
 from decoders.speculative.interfaces import FIXED, WITHOUT_REPLACEMENT, Draft, Shape
+from decoders.trace.scores import ScoreName
 
 FIRST = 8  # tokens of a position that are ranked at once
 Offer = tuple[int, float, float]  # token, its probability among those that are left, its log-probability
@@ -100,7 +101,7 @@ def filled(
         worth["beside"] = value * (1.0 - probability)
     if token not in lane.eos and lane.tree.depths[node] < deepest:
         worth["below"] = value * probability
-    lane.record_score(node, "slot", value, **worth)
+    lane.record_rank(node, ScoreName.SLOT, value, **worth)
     return node, worth
 
 
@@ -167,7 +168,7 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
                 born.append(draft.propose(lane, parent, token, logprob, source="draft", fill=FIXED))
                 value[born[-1]] = total
             if born:
-                lane.record_score(born[0], "gain of the level", gain, limit=delta)
+                lane.record_measure(born[0], ScoreName.GAIN, gain, limit=delta)
             level = open_ends(lane, born)
             if gain <= delta or not level:
                 break

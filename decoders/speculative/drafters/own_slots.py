@@ -20,6 +20,7 @@ from decoders.speculative.drafters.per_state_trees import StateTree
 from decoders.speculative.drafters.rank_trees import Path
 from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.interfaces import FIXED, Draft, Drafter, Seen, Verification
+from decoders.trace.scores import ScoreName
 
 Find = Callable[[Any], LookaheadTokens | None]  # a target -> its module
 Plan = Callable[[Lane, LookaheadTokens], dict[int, StateTree]]
@@ -118,7 +119,7 @@ class OwnSlots:
             seen.logits[[row[slot] for slot in slots]] if slots and verification.token is not None else None
         )
         if draft.beside and lane.more:
-            lane.record_score(lane.tip, "state", float(len(slots)))
+            lane.record_measure(lane.tip, ScoreName.STATE, float(len(slots)))
 
 
 def own_slots(find: Find, plan: Plan, reads: Capability, name: str, says: str) -> Drafter:

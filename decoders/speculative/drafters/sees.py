@@ -6,8 +6,8 @@ Knows modules by `sees` and `reach` alone.
 from decoders.heads import DraftModule
 from decoders.lane import Lane
 from decoders.speculative.interfaces import Draft
+from decoders.trace.scores import ScoreName
 
-NAME = "sees"
 SEVERAL, FIRST = "several layers", "the first layers"
 
 
@@ -20,7 +20,8 @@ def record_sees(lane: Lane, module: DraftModule, draft: Draft, root: int, known:
     deepest = max((depths[node] - depths[root] for node in draft.nodes), default=0)
     parts = dict.fromkeys(parts_of(module), 1.0)
     for depth in range(known + 1, deepest + 1):
-        lane.record_score(root, NAME, float(module.reach(depth)), level=f"depth {depth}", **parts)
+        reach = float(module.reach(depth))
+        lane.record_measure(root, ScoreName.SEES, reach, level=f"depth {depth}", number=depth, **parts)
     return max(known, deepest)
 
 

@@ -12,6 +12,7 @@ from decoders.models.names import shipped_name
 from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.interfaces import Drafter, Source, drafted
+from decoders.trace.scores import ScoreName
 
 CHAIN, TREE = "chain", "expand and rerank"
 EXIT = "exit {}"  # level of the scores that say how sure an exit is
@@ -43,7 +44,9 @@ def guessed(lane: Lane, nodes: list[int], exits: list[int], thresholds: list[flo
         limit = 0.0 if last else thresholds[at]
         beside = {"surest": max(sure)} if len(nodes) > 1 else {}
         for node, one in zip(nodes, sure, strict=True):
-            lane.record_score(node, "confidence", one, level=EXIT.format(exit), limit=limit, **beside)
+            lane.record_measure(
+                node, ScoreName.CONFIDENCE, one, level=EXIT.format(exit), limit=limit, **beside
+            )
         if last or max(sure) > limit:
             break
     return scores

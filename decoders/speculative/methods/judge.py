@@ -24,8 +24,8 @@ from decoders.speculative.verifiers.relaxed import Relaxed, residual_or_p
 from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
+from decoders.trace.scores import ScoreName
 
-SCORE = "judged right"
 MISSING = (
     "No judge comes with the project for the target {!r}: the ordinary test alone decides. "
     "docs/heads.md says how to train one."
@@ -64,7 +64,7 @@ class Judged(Relaxed):
         test, score = self.ordinary(p, q, token, place), self.score(place.inputs, place.child)
         if score is None:
             return test
-        test.watched = (SCORE, score, self.delta)
+        test.watched = (ScoreName.JUDGED, score, self.delta)
         if not test.accepted:
             test.accepted = score > self.delta
             test.reasons += (Reason(Code.JUDGE, {"score": score, "delta": self.delta}),)

@@ -20,7 +20,7 @@ from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import Pair, TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed import Relaxed
 from decoders.speculative.verifiers.walk import Place, by_rule
-from decoders.trace.acceptance import acceptance
+from decoders.trace.events import acceptance
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
 

@@ -16,7 +16,7 @@ from decoders.speculative.interfaces import Pair, TokenTest, Verifier, VerifierI
 from decoders.speculative.verifiers.relaxed import Relaxed, relaxed_distribution, residual_or_p
 from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.strategy import PartId
-from decoders.trace.acceptance import acceptance
+from decoders.trace.events import acceptance
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
 

@@ -28,7 +28,7 @@ from decoders.speculative.drafters.online_distiller import (
     learned,
 )
 from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Pair, Seen, Verification
-from decoders.trace.events import GAUGE
+from decoders.trace.scores import ScoreName
 
 PROMPT_TOKENS = 16  # of an earlier request: how a text of the store begins
 RECENT = 16  # tests over which the acceptance rate is averaged
@@ -106,7 +106,7 @@ def osd(lane: Lane) -> Iterator[None]:
         recent.extend(test.accepted for test in verification.tests)
         share = sum(recent) / len(recent) if recent else 0.0
         for node in lane.tree.path(lane.tip)[len(lane.tree.path(draft.root)) :]:
-            lane.record_score(node, "recent acceptance", share, level=GAUGE, high=1.0)
+            lane.record_measure(node, ScoreName.ACCEPTANCE, share, scale=1.0)
         corrected = keep_correction(lane, learner, draft, verification, seen)
         if corrected and parameters["learning_rate"] and learner.waiting >= parameters["every"]:
             learned(lane, learner)

@@ -25,6 +25,7 @@ from decoders.speculative.interfaces import (
     Shape,
     drafted,
 )
+from decoders.trace.scores import ScoreName
 
 
 def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
@@ -59,7 +60,9 @@ def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
             for total, path, parent, token in sorted(candidates, reverse=True)[:width]:
                 node = draft.propose(lane, parent, token, path - phi[parent], source="draft", fill=fill)
                 phi[node], value[node] = path, total
-                lane.record_score(node, "perturbed value" if fill != FIXED else "path", total, path=path)
+                lane.record_rank(
+                    node, ScoreName.PERTURBED_VALUE if fill != FIXED else ScoreName.PATH, total, path=path
+                )
                 born.append(node)
             level = open_ends(lane, born)
 

@@ -17,6 +17,7 @@ from decoders.speculative.drafters.fixed_trees import skeleton
 from decoders.speculative.drafters.optimal_tree import Forms, Skeleton, best_size, forms
 from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
 from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
+from decoders.trace.scores import ScoreName
 
 Costs = tuple[Mapping[int, float], float]  # of a target forward by its nodes, and of a draft forward
 
@@ -124,9 +125,15 @@ def sequoia(lane: Lane) -> Iterator[None]:
     lane.note(f"A shape of {nodes} nodes on {levels} levels, expected to give {tokens:.2f} tokens per round.")
     for depth in range(1, len(table.value) - 1):  # the root is no drafted node and no drafted level
         row = {n: table.expected(n + 1, depth + 1) for n in range(1, table.value.shape[1] - 1)}
-        expected = {f"nodes {n}": value for n, value in row.items() if value > -math.inf}
-        chosen = {"chosen": float(nodes)} if depth == levels else {}
-        lane.record_score(
-            lane.tip, "tokens per round", max(expected.values()), level=f"{depth} deep", **chosen, **expected
+        expected = {n: value for n, value in row.items() if value > -math.inf}
+        highest, chosen = max(expected.values()), nodes if depth == levels else None
+        lane.record_table(
+            lane.tip,
+            ScoreName.TOKENS_PER_ROUND,
+            highest,
+            expected,
+            "nodes",
+            level=f"{depth} deep",
+            chosen=chosen,
         )
     yield from rounds(lane, drafter, verifier)

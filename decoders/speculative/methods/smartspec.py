@@ -31,6 +31,7 @@ from decoders.speculative.forward_times import MEASURED, costs_parameter, forwar
 from decoders.speculative.interfaces import Draft, Pair, Verification
 from decoders.speculative.theory import expected_tokens
 from decoders.trace.number_format import many, number
+from decoders.trace.scores import ScoreName
 
 START, KEPT = 0.7, 0.85  # the acceptance assumed at first, and how much of the old one an update keeps
 EVERY = 20  # rounds between two decisions
@@ -200,7 +201,7 @@ def smartspec(lane: Lane) -> Iterator[None]:
     def propose(texts: list[Text]) -> list[Draft]:
         length = math.ceil(fmean(text.length for text in texts))
         k = policy.decide(len(texts) + lane.parameters["load"], length, lane.note)
-        lane.record_score(lane.tip, "draft length", k)
+        lane.record_measure(lane.tip, ScoreName.DRAFT_LENGTH, k)
         return draft_chains(texts, [k] * len(texts))
 
     def observe(texts: list[Text], drafts: list[Draft], verifications: list[Verification]) -> None:

@@ -24,6 +24,7 @@ from decoders.speculative.verifiers.relaxed import FromTarget
 from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
+from decoders.trace.scores import ScoreName
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class NearlyBest(FromTarget):
         accepted = rank <= self.beta and gap <= self.tau
         numbers = {"rank": rank, "gap": gap, "beta": self.beta, "tau": self.tau, "accepted": accepted}
         reason = Reason(Code.NEARLY_BEST, numbers)
-        watched = ("gap", gap, self.tau)
+        watched = (ScoreName.GAP, gap, self.tau)
         return TokenTest(place.child, accepted, float(p[token]), reasons=(reason,), watched=watched)
 
     def distribution(self, inputs: VerifierInput, node: int) -> torch.Tensor:

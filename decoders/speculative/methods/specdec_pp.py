@@ -22,9 +22,9 @@ from decoders.speculative.drafters.draft_length import Length, chain
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL, scores
 from decoders.speculative.interfaces import Draft, Pair, drafted
 from decoders.strategy import Part
+from decoders.trace.scores import ScoreName
 
 HEAD, OWN = "acceptance head", "draft's own probability"
-SCORE = "all accepted so far"
 PREDICTORS = {
     HEAD: "A small network reads the draft's state after a token and predicts whether it will be accepted.",
     OWN: "The draft's own probability of a token stands for the probability that it is accepted.",
@@ -96,7 +96,7 @@ def until_doubtful(
         else:
             judged.append(predict(lane, draft, nodes[-2]))
             parts = {"acceptance": judged[-1], "limit": 1.0 - stop}
-            lane.record_score(nodes[-2], SCORE, math.prod(judged), **parts)
+            lane.record_measure(nodes[-2], ScoreName.ALL_ACCEPTED, math.prod(judged), **parts)
         return ends(judged)
 
     says = f"It stops when the predicted probability of a rejection exceeds {stop:g}."

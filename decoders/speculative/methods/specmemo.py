@@ -19,6 +19,7 @@ from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.interfaces import Pair, drafted
 from decoders.speculative.methods.smartspec import CostModel
 from decoders.speculative.theory import expected_tokens
+from decoders.trace.scores import ScoreName
 
 KILO = 1000  # bytes, as everywhere on the page
 UNKNOWN = "These models keep no cache whose bytes are known: the budget sets no bound."
@@ -116,7 +117,7 @@ def length_within_budget(budget: int, limit: int, alpha: float, margin: float) -
         n = n if n >= shortest(alpha, place.length, margin, possible, CostModel()) else 0
         sums = memory(place, n, target, draft)
         if total := sum(sums.values()):
-            lane.record_score(lane.tip, "memory", total, **sums)
+            lane.record_measure(lane.tip, ScoreName.MEMORY, total, **sums)
         if last_noted[-1:] != [n]:
             lane.note(round_memory_note(n, total, budget, sums) if total else UNKNOWN)
             last_noted.append(n)

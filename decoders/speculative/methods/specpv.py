@@ -28,8 +28,8 @@ from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.drafters.fixed_trees import open_ends
 from decoders.speculative.interfaces import Draft, Drafter, Pair, Verifier, VerifierInput, badge
 from decoders.strategy import Part
-from decoders.trace.costs import TOTAL_VARIATION
 from decoders.trace.number_format import number
+from decoders.trace.scores import ScoreName
 
 NO_PART = "This model's keys cannot be seen in part, so that every round sees all of them."
 NAMED = 4  # blocks named in a note
@@ -101,7 +101,7 @@ class Partial:
         wholes = distributions(lane, lane.process(logits, again))
         far = ((parts - wholes).abs().sum(-1) / 2).tolist()
         for node, variation in zip(again, far, strict=True):
-            lane.record_score(node, TOTAL_VARIATION, variation)
+            lane.record_measure(node, ScoreName.TOTAL_VARIATION, variation)
         if lane.parameters["temperature"] == 0.0:
             agree = sum(x < 0.5 for x in far)
             says = f"at {agree} of {len(far)} of them all keys would have chosen the same token"

@@ -26,6 +26,7 @@ from decoders.speculative.verifiers.relaxed import relaxed_distribution
 from decoders.strategy import PartId
 from decoders.trace.number_format import number
 from decoders.trace.reasons import Code, Reason
+from decoders.trace.scores import ScoreName
 
 
 def threshold(p: torch.Tensor, epsilon: float, delta: float) -> float:
@@ -49,7 +50,7 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
             for child in inputs.children(node):
                 p_token = float(p[inputs.tokens[child]])
                 reason = Reason(Code.TYPICAL, {"p": p_token, "line": line})
-                watched = ("p(x)", p_token, line)
+                watched = (ScoreName.P_TOKEN, p_token, line)
                 verification.tests.append(
                     TokenTest(child, p_token > line, p_token, reasons=(reason,), watched=watched)
                 )

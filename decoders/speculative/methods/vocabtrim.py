@@ -18,7 +18,7 @@ from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.trimmed_vocabulary import calibrated, trim_head, trimmed
 from decoders.speculative.interfaces import TIMED_VIEWS, Pair, drafted
-from decoders.trace.events import GAUGE
+from decoders.trace.scores import ScoreName
 
 
 def vocabtrim_pair(parameters: dict, kept: list[int] | None = None) -> Pair:
@@ -85,6 +85,6 @@ def vocabtrim(lane: Lane) -> Iterator[None]:
         path = lane.tree.path(lane.tip)
         for node in path[len(path) - (lane.written - recorded) :]:
             known = lane.tree.tokens[node] in inside
-            lane.record_score(node, "in the draft's vocabulary", float(known), level=GAUGE, high=1.0)
+            lane.record_measure(node, ScoreName.IN_VOCABULARY, float(known), scale=1.0)
         recorded = lane.written
         yield

@@ -19,6 +19,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.confidence_stopping import confident_chain
 from decoders.speculative.interfaces import LAYER_VIEWS, Draft, Drafter, Pair, Seen, Verification
 from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
+from decoders.trace.scores import ScoreName
 
 
 def plan(
@@ -94,9 +95,8 @@ def planning(parameters: dict) -> Drafter:
         planned_at = lane.written
         for layer, row in enumerate(table):
             taken, level = sum(i <= layer for i in skipped), f"layer {layer + 1}"
-            cosines = {f"skipped {j}": value for j, value in row.items()}
-            lane.record_score(node, "cosine", row[taken], level=level, chosen=float(taken), **cosines)
-        lane.record_score(node, "cosine", close, level="adopted")
+            lane.record_table(node, ScoreName.COSINE, row[taken], row, "skipped", level=level, chosen=taken)
+        lane.record_measure(node, ScoreName.COSINE, close, level="adopted")
         lane.note(
             f"Skips layers {spans(skipped)} of {total} from now on; cosine to the full model: {close:.3f}."
         )

@@ -16,6 +16,7 @@ from decoders.speculative.drafters.confidence_stopping import confident_chain
 from decoders.speculative.interfaces import LAYER_VIEWS, Draft, Drafter, Pair, Seen, Verification
 from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
 from decoders.speculative.self_draft.layer_skip_search import Search, layers_of
+from decoders.trace.scores import ScoreName
 
 
 def searching(parameters: dict) -> Drafter:
@@ -51,7 +52,7 @@ def searching(parameters: dict) -> Drafter:
         right = matched(lane, skipped)
         better = now.learn(skipped, right / context)
         used = "adopted" if before is None or better else "not adopted"
-        lane.record_score(lane.tip, "matched", right / context, level=used)
+        lane.record_measure(lane.tip, ScoreName.MATCHED, right / context, level=used)
         what = f"With {layers_of(skipped, now.total)} it matches {right} of {context} tokens"
         if before is None:
             lane.note(f"{what}: where the search begins.")

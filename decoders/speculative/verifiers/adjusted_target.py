@@ -11,7 +11,7 @@ from decoders.explain import verifiers
 from decoders.speculative.interfaces import TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed import Relaxed, relaxed_distribution
 from decoders.speculative.verifiers.walk import Place, by_rule
-from decoders.trace.acceptance import acceptance
+from decoders.trace.events import acceptance
 from decoders.trace.reasons import Code, Reason
 
 

@@ -8,7 +8,7 @@ import torch
 from decoders.explain import verifiers
 from decoders.logits.distributions import residual
 from decoders.speculative.interfaces import FIXED, TokenTest, Verification, Verifier, VerifierInput
-from decoders.trace.acceptance import acceptance
+from decoders.trace.events import acceptance
 from decoders.trace.reasons import Code, Reason
 
 

@@ -9,6 +9,7 @@ import torch
 from decoders.explain import verifiers
 from decoders.speculative.interfaces import SAMPLED, TokenTest, Verification, Verifier, VerifierInput
 from decoders.trace.reasons import Code, Reason
+from decoders.trace.scores import ScoreName
 
 
 def verify(inputs: VerifierInput) -> Verification:
@@ -30,7 +31,7 @@ def verify(inputs: VerifierInput) -> Verification:
     for i, ((p, q), (probability, passed, u)) in enumerate(zip(compared, tests, strict=True), 1):
         numbers = {"length": i, "kept": kept, "weight": weights[i], "probability": probability}
         reason = Reason(Code.BLOCK, numbers | {"passed": bool(passed)})
-        watched = ("weight", weights[i], 1.0)  # 1 as long as nothing has been lost
+        watched = (ScoreName.WEIGHT, weights[i], 1.0)  # 1 as long as nothing has been lost
         verification.tests.append(
             TokenTest(chain[i], i <= kept, p, q, u, (reason,), None, watched, probability)
         )

@@ -13,7 +13,7 @@ from decoders.logits.distributions import residual
 from decoders.speculative.interfaces import SAMPLED, WITHOUT_REPLACEMENT, TokenTest
 from decoders.speculative.verifiers.walk import Place, Rule, by_rule
 from decoders.strategy import PartId
-from decoders.trace.acceptance import acceptance
+from decoders.trace.events import acceptance
 from decoders.trace.reasons import Code, Reason
 
 

@@ -14,7 +14,8 @@ from decoders.speculative.interfaces import (
     Verifier,
     VerifierInput,
 )
-from decoders.trace.reasons import PATH_PROBABILITY, Code, Reason
+from decoders.trace.reasons import Code, Reason
+from decoders.trace.scores import ScoreName
 
 
 class Standing:
@@ -81,7 +82,7 @@ def verify(inputs: VerifierInput) -> Verification:
         p, q = standing.compared(leaf)
         probability, parent = standing.probability[leaf], standing.parent[leaf]
         passed, u = inputs.chooser.bernoulli(probability, ("accept", inputs.position, len(tests)))
-        watched = (PATH_PROBABILITY, probability, 1.0)
+        watched = (ScoreName.PATH_PROBABILITY, probability, 1.0)
         reason = Reason(Code.TRAVERSAL, {"probability": probability, "passed": bool(passed)})
         tests.append(TokenTest(leaf, bool(passed), p, q, u, (reason,), None, watched, probability))
         if passed:

@@ -17,7 +17,8 @@ from decoders.lenses.frame import LensFrame
 from decoders.lenses.registry import Lens, lenses, look
 from decoders.refusal import Refusal
 from decoders.strategy import Parameter
-from decoders.trace.events import Commit, Score, Step
+from decoders.trace.events import Commit, Step
+from decoders.trace.scores import Measure, Rank, ScoreName
 from decoders.trace.trace import Trace
 from explorer.page.branch import check_models_of_trace, text_before
 from explorer.page.tabs import UNTRACKED, carried
@@ -91,8 +92,8 @@ def depths(runs: Runs, loader: Loader, run: Run, trace: Trace) -> dict[int, list
     frame = runs.on_worker(
         lambda: look("logit", target, tokens, {"positions": min(512, len(tokens))})
     ).result()
-    settled = {e.node: int(e.total) for e in frame.of(Score, name="decision depth")}
-    says = {e.node: e.rank for e in frame.of(Score, name="chosen", level=frame.levels[-1])}
+    settled = {e.node: int(e.total) for e in frame.of(Measure, name=ScoreName.DECISION_DEPTH)}
+    says = {e.node: e.rank for e in frame.of(Rank, name=ScoreName.CHOSEN, level=frame.levels[-1])}
     first, layers = len(trace.prompt) - 1, len(frame.levels) - 1
     return {node: [settled[at], layers] for at, node in enumerate(nodes, first) if says.get(at) == 1}
 
@@ -232,7 +233,7 @@ def subject_of(runs: Runs, seen: Screen, asked: str, wanted: int | None) -> Subj
 
 def best_so_far(trace: Trace, steps: list[Step]) -> list[int]:
     """The nodes of the latest candidate of rank 1; empty if no candidates are ranked."""
-    ranked = (e.node for step in reversed(steps) for e in reversed(step.of(Score)) if e.rank == 1)
+    ranked = (e.node for step in reversed(steps) for e in reversed(step.of(Rank)) if e.rank == 1)
     node = next((n for n in ranked if n >= len(trace.prompt)), None)
     return [] if node is None else [*text_before(trace, node), node]
 

@@ -10,8 +10,7 @@ from statistics import fmean
 from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
-from decoders.sampling.label_ban import P_LABEL
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
 from explorer.corpus import END
 from explorer.tasks.file_programs import LABEL, does, flaws, make_task, prompt_of
@@ -28,7 +27,7 @@ def program_of(trace: Trace) -> str:
 
 def announced(trace: Trace) -> list[float]:
     """P(label) at the start of each line that a lane wrote."""
-    probs = {e.node: e.total for step in trace.steps for e in step.of(Score) if e.name == P_LABEL}
+    probs = {e.node: e.total for step in trace.steps for e in step.of(Measure) if e.name == ScoreName.P_LABEL}
     starts, text = [], "\n"
     for token, p in zip(trace.output(), probs.values(), strict=True):
         if text.endswith("\n"):

@@ -11,7 +11,8 @@ from decoders.lane import Lane, Limits
 from decoders.models.catalog import TARGET
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
-from decoders.trace.events import Score, Verdict
+from decoders.trace.events import Verdict
+from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
 from explorer.training.data.sections import KEYS, LEADER, Record, answer, record
 
@@ -38,7 +39,7 @@ def row(one: Record, trace: Trace) -> dict[str, float]:
     """
     lines = answer(trace.text().removesuffix("<|endoftext|>"))
     wanted = {(key, str(value)) for key, value in one.values.items()}
-    ends = {e.node for s in trace.steps for e in s.of(Score) if e.name == "readiness"}
+    ends = {e.node for s in trace.steps for e in s.of(Measure) if e.name == ScoreName.READINESS}
     back = {v.node for s in trace.steps for v in s.of(Verdict) if v.status == "rejected"}
     fields = {(key, value) for key, value, _ in lines if key != LEADER}
     return {

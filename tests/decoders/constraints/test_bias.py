@@ -16,7 +16,8 @@ from decoders.constraints.trie import Trie
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.testing import random_table
-from decoders.trace.events import Forward, Score
+from decoders.trace.events import Forward
+from decoders.trace.scores import OTHERS, Table
 
 LANGUAGE = [(0, 0, 0), *((1, a, b) for a in (0, 1) for b in (0, 1))]
 BITS = TableModel(
@@ -32,22 +33,22 @@ def lane_of(model, texts, chooser=None, seed=0, strategy="greedy", **parameters)
     return lane
 
 
-def scores(trace) -> list[Score]:
-    return [e for step in trace.steps for e in step.of(Score) if e.name == "bias"]
+def scores(trace) -> list[Table]:
+    return [e for step in trace.steps for e in step.of(Table) if e.name == "bias"]
 
 
 def test_the_rare_text_of_the_paper_is_fifty_times_too_likely():
     """Masked 0 with .5; among allowed texts .005 / .505. Greedy takes it, as ties go to the smaller token."""
     first, second, third = scores(lane_of(BITS, LANGUAGE).run())
     assert first.level == "exact"
-    assert first.parts["masked 0"] == pytest.approx(0.5, **TINY)
-    assert first.parts["true 0"] == pytest.approx(0.005 / 0.505, **TINY)
-    assert first.parts["true 1"] == pytest.approx(0.5 / 0.505, **TINY)
+    assert first.by_number[0] == pytest.approx([0.5, 0.005 / 0.505], **TINY)
+    assert first.by_number[1] == pytest.approx([0.5, 0.5 / 0.505], **TINY)
     assert first.parts["allowed"] == pytest.approx(0.505, **TINY)
     assert first.parts["after"] == pytest.approx(0.01, **TINY)
     assert first.total == pytest.approx(0.5 - 0.005 / 0.505, **TINY)
     for forced in (second, third):
-        assert forced.parts == {"kept": pytest.approx(0.1, **TINY), "masked 0": 1.0, "true 0": 1.0}
+        assert forced.parts == {"kept": pytest.approx(0.1, **TINY)}
+        assert forced.by_number == {0: [1.0, 1.0]}
 
 
 def test_both_laws_equal_those_of_a_random_language():
@@ -70,13 +71,13 @@ def test_both_laws_equal_those_of_a_random_language():
         kept = sum(p((*before, token), length) for token in follow)
         for token in follow:
             true = sum(w for t, w in below.items() if t[length] == token) / sum(below.values())
-            assert score.parts[f"masked {token}"] == pytest.approx(p((*before, token), length) / kept, **TINY)
-            assert score.parts[f"true {token}"] == pytest.approx(true, **TINY)
-    times = [
-        s.parts[f"masked {t}"] / s.parts[f"true {t}"] for s, t in zip(scores(trace), output, strict=True)
-    ]
-    local = math.prod(s.parts[f"masked {t}"] for s, t in zip(scores(trace), output, strict=True))
-    assert math.prod(times) == pytest.approx(local / (whole[output] / sum(whole.values())), rel=1e-9)
+            masked = p((*before, token), length) / kept
+            assert score.by_number[token] == pytest.approx([masked, true], **TINY)
+    laws = [score.by_number[token] for score, token in zip(scores(trace), output, strict=True)]
+    local = math.prod(masked for masked, _ in laws)
+    assert math.prod(masked / true for masked, true in laws) == pytest.approx(
+        local / (whole[output] / sum(whole.values())), rel=1e-9
+    )
 
 
 def test_the_weight_of_a_drawn_text_is_right_on_average(monkeypatch):
@@ -104,9 +105,9 @@ def test_where_texts_are_too_many_the_law_is_estimated_within_its_error(monkeypa
     found = scores(lane_of(model, texts, constraint_bias_texts=256).run())[0]
     assert found.level == "estimated" and found.parts["texts"] == 256
     for token in range(3):
-        error = found.parts[f"error {token}"]
+        (_, true, error), (_, wanted) = found.by_number[token], exact.by_number[token]
         assert 0 < error < 0.05
-        assert abs(found.parts[f"true {token}"] - exact.parts[f"true {token}"]) < 4 * error
+        assert abs(true - wanted) < 4 * error
 
 
 def test_texts_that_begin_as_the_output_goes_on_count_again_and_stay_right_on_average(monkeypatch):
@@ -145,17 +146,17 @@ def test_an_unlikely_token_is_one_of_the_others_only_where_texts_are_drawn(monke
     exact = scores(lane_of(model, texts).run())[0]
     monkeypatch.setattr(bias, "LISTED", 0)
     found = scores(lane_of(model, texts).run())[0]
-    assert {"true 1", "true 2"} <= exact.parts.keys() and "true others" not in exact.parts
-    assert "true others" in found.parts and not {"true 1", "true 2"} & found.parts.keys()
+    assert {1, 2} <= exact.by_number.keys() and OTHERS not in exact.by_number
+    assert OTHERS in found.by_number and not {1, 2} & found.by_number.keys()
 
 
 def test_all_tokens_that_are_not_named_are_one_number(monkeypatch):
     monkeypatch.setattr(bias, "NAMED", 1)
     model, texts = TableModel(random_table(3, 4), 4), [t for t in product(range(4), repeat=3) if sum(t) % 2]
     score = scores(lane_of(model, texts).run())[0]
-    for law in ("masked", "true"):
-        assert sum(p for name, p in score.parts.items() if name.startswith(law)) == pytest.approx(1, **TINY)
-    assert "true others" in score.parts and len(score.parts) == 3 + 2 * 2
+    for law in zip(*score.by_number.values(), strict=True):
+        assert sum(law) == pytest.approx(1, **TINY)
+    assert OTHERS in score.by_number and len(score.by_number) == 2
 
 
 def test_it_changes_neither_the_text_nor_what_the_lane_pays():

@@ -11,7 +11,8 @@ from decoders.constraints.matchers import Vocabulary
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.testing import random_table
-from decoders.trace.events import Distribution, Score, Verdict
+from decoders.trace.events import Distribution, Verdict
+from decoders.trace.scores import Rank
 from decoders.trace.trace import malformed
 from tests.helpers import tiny_models
 
@@ -107,7 +108,7 @@ def test_label_bias_step_by_step_against_whole_labels():
     local = run("trie_search", BIASED, answer="one label", **given)
     exact = run("trie_search", BIASED, answer="one label, exact", **given)
     assert local.text() == "xz<end>" and exact.text() == "yw<end>"
-    scores = {e.total for s in exact.steps for e in s.of(Score) if e.name == "label"}
+    scores = {e.total for s in exact.steps for e in s.of(Rank) if e.name == "label"}
     assert sorted(scores) == pytest.approx(torch.tensor([0.03, 0.36]).log().tolist(), abs=1e-6)
     assert exact.costs.totals()["target_forwards"] == 1
     beams = run("beam", BIASED, num_beams=2, constraint="labels", constraint_text="xz|yw")
@@ -138,7 +139,7 @@ def test_exact_scoring_is_the_argmax_over_labels():
         return sum(float(rows[i - 1, ids[i]]) for i in range(len(prompt), len(ids)))
 
     assert text == max(labels, key=total)
-    ranked = [e for s in found.trace.steps for e in s.of(Score) if e.name == "label"]
+    ranked = [e for s in found.trace.steps for e in s.of(Rank) if e.name == "label"]
     assert [e.total for e in ranked] == pytest.approx(sorted(map(total, labels), reverse=True), abs=1e-3)
 
 

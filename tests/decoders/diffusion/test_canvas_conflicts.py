@@ -8,7 +8,8 @@ import pytest
 from decoders.diffusion.canvas_conflicts import COST
 from decoders.lane import Lane, Limits
 from decoders.models.tabular_denoiser import TabularDenoiser
-from decoders.trace.events import Depend, Score
+from decoders.trace.events import Depend
+from decoders.trace.scores import Score
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header
 

@@ -9,7 +9,8 @@ import torch
 from decoders.diffusion.methods.lopa import ANCHOR
 from decoders.engine.engine import Work
 from decoders.models.tabular_denoiser import TabularDenoiser, TabularScorer
-from decoders.trace.events import Cell, Forward, Propose, Score, Verdict
+from decoders.trace.events import Cell, Forward, Propose, Verdict
+from decoders.trace.scores import Score
 from tests.decoders.diffusion.test_chain_verify import LENGTH, run, table
 
 

@@ -8,7 +8,8 @@ import torch
 from decoders.chooser import Draw, Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.models.tabular_denoiser import TabularDenoiser
-from decoders.trace.events import Cell, Commit, Distribution, Forward, Score
+from decoders.trace.events import Cell, Commit, Distribution, Forward
+from decoders.trace.scores import Measure
 from tests.helpers import tiny_models
 
 PROMPT = [40, 41, 42]
@@ -146,7 +147,7 @@ def test_text_grows_from_the_left_although_cells_do_not(masked):
 def test_a_cache_is_exact_in_the_first_forward_and_measured_after_it(masked, cache):
     parameters = {"cache": cache, "measure_drift": True, "block_length": 4, "tokens_per_forward": 2}
     found = run("masked_diffusion", masked, parameters, 8)
-    drifts = [s.total for step in found.steps for s in step.of(Score) if s.name == "drift"]
+    drifts = [s.total for step in found.steps for s in step.of(Measure) if s.name == "drift"]
     assert found.costs.lens_forwards == len(drifts) > 0 and all(0 <= d <= 1 for d in drifts)
     whole = run("masked_diffusion", masked, {"tokens_per_forward": 4, "block_length": 4}, 4)
     once = run("masked_diffusion", masked, {"tokens_per_forward": 4, "block_length": 4, "cache": cache}, 4)

@@ -9,7 +9,8 @@ import transformers
 from decoders.lenses.layer_sentences import agreeing, encoder_states, through
 from decoders.lenses.registry import look
 from decoders.logits.distributions import log_softmax
-from decoders.trace.events import Cell, Score
+from decoders.trace.events import Cell
+from decoders.trace.scores import Score
 
 SOURCE = [7, 9, 30, 12, 5, 44]
 SMALL = dict(vocab_size=60, d_model=32, decoder_start_token_id=1, pad_token_id=1, eos_token_id=0)

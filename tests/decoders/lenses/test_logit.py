@@ -9,7 +9,8 @@ from decoders import lenses as lens_files
 from decoders.lenses.by_depth import decision_depths
 from decoders.lenses.registry import NAMES, lenses, look
 from decoders.speculative.divergences import forward_kl, jsd, reverse_kl, tvd
-from decoders.trace.events import Distribution, Score
+from decoders.trace.events import Distribution
+from decoders.trace.scores import Score
 from tests.helpers.served_here import ServedHere
 
 

@@ -10,7 +10,8 @@ import torch
 from decoders.heads import Target, TunedLens, take_taps
 from decoders.lenses.registry import lenses, look
 from decoders.models.catalog import SHIPPED, exits
-from decoders.trace.events import Distribution, Score
+from decoders.trace.events import Distribution
+from decoders.trace.scores import Score
 from explorer.training.check import TEXTS
 from tests.helpers import tiny_models
 from tests.helpers.shipped_pair import pair

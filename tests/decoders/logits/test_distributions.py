@@ -19,7 +19,7 @@ from decoders.logits.distributions import (
     summarise,
 )
 from decoders.logits.processor_order import NEUTRAL, OTHER_ENGINES, WARPERS
-from decoders.trace.acceptance import acceptance
+from decoders.trace.events import acceptance
 
 VOCABULARY = 37
 ENDS, PROMPT = (8, 30), 3

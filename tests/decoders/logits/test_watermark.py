@@ -5,8 +5,9 @@ import torch
 from transformers import WatermarkDetector, WatermarkingConfig
 
 from decoders.lane import Lane, Limits
-from decoders.logits.watermark import GREEN, WATERMARK
-from decoders.trace.events import Note, Score
+from decoders.logits.watermark import GREEN
+from decoders.trace.events import Note
+from decoders.trace.scores import Measure, ScoreName
 from tests.helpers import tiny_models
 
 PROMPT = [40, 41, 42, 40]
@@ -47,7 +48,7 @@ def test_text_and_score_are_those_of_transformers(strategy, asked):
     assert trace.output() == tiny_models.cut(made[0, 4:].tolist(), model)
     plain = Lane(strategy, PROMPT, {"target": model}, more, limits=Limits(14)).run()
     assert plain.output() != trace.output()
-    scores = [s for step in trace.steps for s in step.of(Score) if s.name == WATERMARK]
+    scores = [s for step in trace.steps for s in step.of(Measure) if s.name == ScoreName.WATERMARK]
     selfhash = asked.get("watermark_scheme") == "selfhash"
     before = PROMPT[-asked.get("watermark_context", 1) + selfhash :]
     read = torch.tensor([before + trace.output()])

@@ -13,12 +13,11 @@ from decoders.heads import KeyMask, Target
 from decoders.heads.scorers.key_mask import interface
 from decoders.lane import Lane, Limits
 from decoders.memory.engine import MemoryEngine
-from decoders.memory.lane_memory import DRIFT
 from decoders.memory.leank import LeanK, kept_channels, largest
 from decoders.memory.policy import HIDDEN, Slots
 from decoders.models.catalog import SHIPPED
 from decoders.suitability import problem
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure, ScoreName
 from explorer.training.check import TEXTS
 from explorer.training.evaluation.measure_leank import divergences
 from tests.helpers import tiny_models
@@ -159,7 +158,15 @@ def test_alphas_are_for_their_model_alone(masked, tiny_model):
     """Learned is what a lane takes unless told otherwise; a model without is refused in one sentence."""
     few = {"memory": "leank", "memory_recent": 4, "memory_block": 2}
     trace = Lane("greedy", TEXT, {"target": masked}, few, limits=Limits(4)).run()
-    assert max(e.total for step in trace.steps for e in step.of(Score) if e.name == DRIFT) > 1e-4
+    assert (
+        max(
+            e.total
+            for step in trace.steps
+            for e in step.of(Measure)
+            if e.name == ScoreName.KL_FROM_FULL_CACHE
+        )
+        > 1e-4
+    )
     greedy = registry.get("greedy")
     sentence = problem(greedy, greedy.check({"memory": "leank"}), {"target": tiny_model()})
     assert sentence.startswith("No mask of LeanK is trained for") and "memory_mask magnitude" in sentence

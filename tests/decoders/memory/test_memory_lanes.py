@@ -9,10 +9,11 @@ from decoders import registry
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.memory.engine import MemoryEngine
-from decoders.memory.lane_memory import ALL, BYTES, DRIFT, SCOPE
+from decoders.memory.lane_memory import ALL, SCOPE
 from decoders.models.loaded_model import LoadedModel
 from decoders.suitability import problem
-from decoders.trace.events import Cell, Commit, Forward, Note, Score
+from decoders.trace.events import Cell, Commit, Forward, Note
+from decoders.trace.scores import Measure, Score, ScoreName
 from tests.helpers import tiny_models
 from tests.helpers.served_here import ServedHere
 
@@ -61,8 +62,8 @@ def test_at_full_budget_it_is_the_plain_cache(models, name):
     """Token for token; no distribution differs either."""
     trace = run(models, memory=name, **WHOLE[name])
     assert trace.output() == run(models).output()
-    assert max(e.total for e in events(trace, Score) if e.name == DRIFT) < 1e-6
-    last = [e for e in events(trace, Score) if e.name == BYTES][-1]
+    assert max(e.total for e in events(trace, Measure) if e.name == ScoreName.KL_FROM_FULL_CACHE) < 1e-6
+    last = [e for e in events(trace, Measure) if e.name == ScoreName.MEMORY_BYTES][-1]
     assert last.total == last.parts["full"] and {c.state for c in events(trace, Cell)} <= {"full", "sink"}
 
 
@@ -73,7 +74,7 @@ def test_a_compressed_draft_cache_is_lossless(models, name):
     trace = run(models, "speculative", temperature=0, memory_of="draft", **own)
     assert trace.output() == run(models).output()
     assert trace.badge == "lossless: equal to greedy"
-    bytes_ = [e for e in events(trace, Score) if e.name == BYTES]
+    bytes_ = [e for e in events(trace, Measure) if e.name == ScoreName.MEMORY_BYTES]
     assert bytes_ and (name == "streaming" or bytes_[-1].total < bytes_[-1].parts["full"])
 
 
@@ -115,7 +116,7 @@ def test_models_that_run_their_own_forward_read_through_it_too(tiny_model, kind)
     for name in ("gear", "subgen"):
         assert run(models, tokens=8, memory=name, **WHOLE[name]).output() == plain.output()
         tight = run(models, tokens=8, memory=name, **TIGHT[name])
-        assert sum(e.total for e in events(tight, Score) if e.name == DRIFT) > 1e-4
+        assert sum(e.total for e in events(tight, Measure) if e.name == ScoreName.KL_FROM_FULL_CACHE) > 1e-4
 
 
 def test_drift_is_measured_on_the_committed_text(models):
@@ -127,7 +128,7 @@ def test_drift_is_measured_on_the_committed_text(models):
     whole = engine.attach(Tree(text))
     full = whole.score(list(range(len(text)))).log_softmax(-1)
     whole.close()
-    found = [e for e in events(trace, Score) if e.name == DRIFT]
+    found = [e for e in events(trace, Measure) if e.name == ScoreName.KL_FROM_FULL_CACHE]
     assert len(found) == len(trace.output())
     node = len(PROMPT) - 1
     for place, token in enumerate(trace.output()):
@@ -153,7 +154,7 @@ def test_cells_say_what_every_slot_is(models):
         for cell in events(trace, Cell):
             for layer in range(2) if cell.level == ALL else [int(cell.level.split()[1])]:
                 last[cell.position, layer] = cell.state
-        bytes_ = [e for e in events(trace, Score) if e.name == BYTES]
+        bytes_ = [e for e in events(trace, Measure) if e.name == ScoreName.MEMORY_BYTES]
         places = len(PROMPT) + len(trace.output()) - 1
         assert len(last) == 2 * places and len(bytes_) == len(events(trace, Commit))
         kept = sum(state != "evicted" for state in last.values())

@@ -11,7 +11,7 @@ from decoders.models.loaded_model import LoadedModel
 from decoders.models.model_heads import add_heads
 from decoders.models.published import find_format, read_heads
 from decoders.refusal import Refusal
-from decoders.trace.events import GAUGE, Score
+from decoders.trace.scores import Measure
 from tests.helpers import published_heads as files
 
 D, V, WIDTH = 32, 259, 16
@@ -76,7 +76,7 @@ def test_a_lane_draws_with_what_they_say(tiny_model, tmp_path):
     add_heads({"target": model}, [name])
     assert model.own_heads == {name: ("autodeco",)} and isinstance(model.heads["autodeco"], AutoDeco)
     trace = Lane("autodeco", [40, 41], {"target": model}, {"top_p": 0.5}, 0, limits).run()
-    told = [s.total for step in trace.steps for s in step.of(Score) if s.level == GAUGE]
+    told = [s.total for step in trace.steps for s in step.of(Measure) if s.scale is not None]
     assert len(set(told[::2])) == 3 and set(told[1::2]) == {0.5}  # the second head was not trained
 
 

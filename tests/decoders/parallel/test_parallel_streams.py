@@ -9,7 +9,8 @@ from decoders.heads.parts.taps import Target
 from decoders.heads.scorers.streams import CLOSED, ParallelStreams, rolled_back, window
 from decoders.lane import Lane, Limits
 from decoders.parallel.stream_trunk import Row, StreamTrunk
-from decoders.trace.events import Depend, Forward, Note, Propose, Score, Verdict
+from decoders.trace.events import Depend, Forward, Note, Propose, Verdict
+from decoders.trace.scores import Measure, Score
 from tests.helpers import tiny_models
 from tests.laws.running import PROMPTS, without_ends
 
@@ -47,7 +48,7 @@ def ran(model):
 
 def scores(step) -> dict[str, Score]:
     """Readiness in a step, by stream."""
-    return {e.level: e for e in step.of(Score) if e.name == "readiness"}
+    return {e.level: e for e in step.of(Measure) if e.name == "readiness"}
 
 
 def snapshot(trunk) -> list[torch.Tensor]:
@@ -181,7 +182,7 @@ def test_notes_are_seen_from_the_round_after_and_only_of_committed_blocks(ran):
     for found in ran.values():
         posted, plans = 1, 0
         for step in found.steps:
-            plans = sum(e.name == "plan item" for e in step.of(Score))
+            plans = sum(e.name == "plan item" for e in step.of(Measure))
             posted = 1 if plans else posted
             assert {score.parts["notes"] for score in scores(step).values()} <= {float(posted)}
             edges = [e for e in step.of(Depend) if e.kind == "note"]
@@ -197,7 +198,7 @@ def test_a_block_says_the_number_of_the_note_that_it_sends_and_the_graph_has_who
     for found in ran.values():
         graph, posted = found.graph("notes"), 1
         for step in found.steps:
-            posted = 1 if any(e.name == "plan item" for e in step.of(Score)) else posted
+            posted = 1 if any(e.name == "plan item" for e in step.of(Measure)) else posted
             status = {v.node: v.status for v in step.of(Verdict)}
             for score in scores(step).values():
                 back = status.get(score.node) == "rejected"

@@ -6,7 +6,8 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.trace.events import Commit, Forward, Propose, Score, Verdict
+from decoders.trace.events import Commit, Forward, Propose, Verdict
+from decoders.trace.scores import Measure, Rank
 from tests.helpers import tiny_models
 
 FOLLOWS = {0: -4.0 / 5, 1: -0.7 / 5, 2: -0.05 / 5}  # log p of each of five tokens after A, B and C
@@ -27,7 +28,7 @@ def run(model, prompt, new_tokens=12, **parameters):
 
 def test_the_worked_example():
     trace = run(TableModel(example, 8), [0], 1)
-    scores = [s.total for s in trace.steps[0].of(Score) if s.name == "lookahead"]
+    scores = [s.total for s in trace.steps[0].of(Rank) if s.name == "lookahead"]
     assert scores == pytest.approx([-0.8194, -0.2916, -0.5076], abs=1e-4)
     assert trace.output() == [1]
     (commit,) = trace.steps[0].of(Commit)
@@ -83,7 +84,7 @@ def test_pauses_become_rarer_with_tau():
         trace = run(
             TableModel(lambda past: [1 - 0.04 * len(past), *[0.01 * len(past)] * 4], 5), [0], 12, tau=tau
         )
-        levels = [s.level for step in trace.steps for s in step.of(Score) if s.name == "entropy in nats"]
+        levels = [s.level for step in trace.steps for s in step.of(Measure) if s.name == "entropy in nats"]
         return levels.count("looked ahead") / len(levels)
 
     shares = [share(tau) for tau in (0.0, 0.4, 0.8, 1.2, 5.0)]
@@ -93,5 +94,5 @@ def test_pauses_become_rarer_with_tau():
 def test_a_look_ahead_ends_with_the_text():
     model = TableModel(lambda past: [0.1, 0.5, 0.4], 3, eos=frozenset({1}))
     trace = run(model, [0], 1, tau=0.0)
-    parts = [s.parts["tokens"] for s in trace.steps[0].of(Score) if s.name == "lookahead"]
+    parts = [s.parts["tokens"] for s in trace.steps[0].of(Rank) if s.name == "lookahead"]
     assert parts == [0, 1, 1], "the end of the text has nothing ahead, what follows the others ends it"

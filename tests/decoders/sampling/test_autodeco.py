@@ -13,7 +13,8 @@ from decoders.logits.distributions import probabilities, processors
 from decoders.models.loaded_model import LoadedModel
 from decoders.sampling.autodeco import Settings, shaped
 from decoders.testing import distance, random_table
-from decoders.trace.events import GAUGE, Distribution, Note, Score
+from decoders.trace.events import Distribution, Note
+from decoders.trace.scores import Measure
 from tests.helpers import tiny_models
 from tests.helpers.stateful_tables import StatedTable
 
@@ -55,7 +56,7 @@ def test_heads_that_say_1_and_1_are_plain_sampling(tiny_model):
         found = Lane("autodeco", [40, 41], {"target": model}, {}, seed, limits).run()
         want = Lane("sample", [40, 41], {"target": plain}, {}, seed, limits).run()
         assert found.output() == want.output()
-        told = [s.total for step in found.steps for s in step.of(Score) if s.level == GAUGE]
+        told = [s.total for step in found.steps for s in step.of(Measure) if s.scale is not None]
         assert told == [1.0] * 2 * len(found.output())
 
 
@@ -124,7 +125,7 @@ def test_what_is_not_predicted_is_as_typed():
         "neither": (1.25, 0.5),
     }.items():
         trace = Lane("autodeco", [0], {"target": model}, {"predict": predict, **typed}, 0, Limits(1)).run()
-        assert tuple(s.total for s in trace.steps[0].of(Score) if s.level == GAUGE) == want
+        assert tuple(s.total for s in trace.steps[0].of(Measure) if s.scale is not None) == want
         levels = [d.level for d in trace.steps[0].of(Distribution) if d.view == "processed"]
         assert levels == [f"temperature {want[0]:.2f}", f"top_p {want[1]:.2f}"]
 

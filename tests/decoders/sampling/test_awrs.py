@@ -13,7 +13,8 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.sampling.adaptive_rejection import first_allowed, geometric, recursive
 from decoders.testing import random_table
-from decoders.trace.events import Note, Propose, Score, Verdict
+from decoders.trace.events import Note, Propose, Verdict
+from decoders.trace.scores import Measure, Score
 from decoders.trace.trace import malformed
 from explorer.runs.view_cache import Fold
 from tests.helpers import tiny_models
@@ -137,7 +138,7 @@ def lane_of(model, texts, new_tokens=3, chooser=None, seed=0, **parameters) -> L
 
 
 def weight_of(trace) -> float:
-    scores = [e for s in trace.steps for e in s.of(Score) if e.name == "log weight"]
+    scores = [e for s in trace.steps for e in s.of(Measure) if e.name == "log weight"]
     return math.exp(scores[-1].total) if scores else 0.0
 
 

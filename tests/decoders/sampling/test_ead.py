@@ -8,7 +8,8 @@ import torch
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.sampling.ead import LARGE, SMALL, Switch, entropy
-from decoders.trace.events import Forward, Note, Propose, Score
+from decoders.trace.events import Forward, Note, Propose
+from decoders.trace.scores import Score
 from tests.helpers import tiny_models
 
 WORKED = [0.2, 0.4, 2.5, 2.9, 2.0, 0.5, 0.3, 0.2, 0.1, 0.1]

@@ -6,7 +6,7 @@ import torch
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.sampling.fsd import NGrams, States
-from decoders.trace.events import Score
+from decoders.trace.scores import Score
 from tests.helpers import tiny_models
 
 A, B, C, D = range(4)

@@ -8,8 +8,9 @@ from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from decoders.models.table_model import TableModel, exact_distribution
-from decoders.sampling.label_ban import P_LABEL, completing
-from decoders.trace.events import Distribution, Note, Score
+from decoders.sampling.label_ban import completing
+from decoders.trace.events import Distribution, Note
+from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
 from explorer.tasks.file_programs import LABEL, flaws
 
@@ -35,7 +36,9 @@ def test_the_labels_mass_goes_to_the_others_in_proportion():
     (left,) = [e for e in trace.steps[0].of(Distribution) if e.view == "processed"]
     shown = {token: pytest.approx(2.718281828**logprob) for token, logprob in left.top if logprob > -50}
     assert shown == {1: 0.75, 2: 0.25} and left.among == 2
-    assert [e.total for e in trace.steps[0].of(Score) if e.name == P_LABEL] == [pytest.approx(0.6)]
+    assert [e.total for e in trace.steps[0].of(Measure) if e.name == ScoreName.P_LABEL] == [
+        pytest.approx(0.6)
+    ]
 
 
 @pytest.mark.parametrize("length", [1, 2])

@@ -9,7 +9,8 @@ from decoders.chooser import Script
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.sampling.mirostat import cutoff, exponent, kept
-from decoders.trace.events import Commit, Score
+from decoders.trace.events import Commit
+from decoders.trace.scores import Measure, Score
 
 ZIPF = torch.arange(1, 201, dtype=torch.float64) ** -1.2
 ZIPF = ZIPF / ZIPF.sum()
@@ -21,7 +22,7 @@ def run(model, new_tokens, seed=0, chooser=None, **parameters):
 
 
 def told(trace) -> list[Score]:
-    return [s for step in trace.steps for s in step.of(Score) if s.name == "mirostat"]
+    return [s for step in trace.steps for s in step.of(Measure) if s.name == "mirostat"]
 
 
 def test_the_worked_numbers_of_a_zipf_row():

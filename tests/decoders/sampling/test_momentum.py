@@ -7,7 +7,8 @@ import pytest
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.sampling.momentum import RESISTANCES, Graph
-from decoders.trace.events import Commit, Forward, Score, Verdict
+from decoders.trace.events import Commit, Forward, Verdict
+from decoders.trace.scores import Score
 from tests.helpers import tiny_models
 
 TEXT = [1, 2, 3, 7, 8, 2, 3]

@@ -13,7 +13,8 @@ from decoders.logits.distributions import probabilities, processors
 from decoders.logits.processor_order import stages
 from decoders.models import loading
 from decoders.models.table_model import TableModel, exact_distribution
-from decoders.trace.events import Commit, Distribution, Propose, Score
+from decoders.trace.events import Commit, Distribution, Propose
+from decoders.trace.scores import Measure, Score
 from tests.helpers import tiny_models
 from tests.helpers.losslessness import statistics
 
@@ -75,7 +76,7 @@ def test_the_recorded_number_explains_every_draw(tiny_model):
     trace = run(tiny_model(), [5, 6, 7], 20, seed=3, **parameters)
     stack, text = processors(parameters, 259), [5, 6, 7]
     for step, token in zip(trace.steps, trace.output(), strict=True):
-        (draw,) = [s for s in step.of(Score) if s.name == "draw"]
+        (draw,) = [s for s in step.of(Measure) if s.name == "draw"]
         logits = tiny_model().model(torch.tensor([text])).logits[0, -1:]
         p = probabilities(stack(logits, [text]))[0]
         assert 0.0 <= draw.total < 1.0

@@ -7,7 +7,8 @@ from decoders.models.table_model import TableModel, TableScorer
 from decoders.speculative import forward_times
 from decoders.speculative.forward_times import forward_seconds
 from decoders.testing import random_table
-from decoders.trace.events import Forward, Note, Propose, Score
+from decoders.trace.events import Forward, Note, Propose
+from decoders.trace.scores import Measure
 
 MILLISECONDS = {"draft": (2, 1), "target": (9, 3)}  # of a forward, and of each of its tokens
 OPTIONS = {
@@ -108,7 +109,7 @@ def test_smartspec_drafts_as_long_as_it_pays_on_this_machine(slow):
     for name, costs in {"cheap": ((0, 0), (90, 0)), "dear": ((500, 0), (9, 3))}.items():
         slow(dict(zip(("draft", "target"), costs, strict=True)))
         found = run("smartspec")
-        told = [s.total for step in found.steps for s in step.of(Score) if s.name == "draft length"]
+        told = [s.total for step in found.steps for s in step.of(Measure) if s.name == "draft length"]
         lengths[name] = told[0]
         assert notes(found)[0].startswith("Measured here: a target forward takes ")
     assert lengths == {"cheap": 8, "dear": 0}

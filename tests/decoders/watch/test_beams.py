@@ -7,7 +7,8 @@ from transformers import StoppingCriteria, StoppingCriteriaList
 from decoders import watch
 from decoders.lane import Lane, Limits
 from decoders.search.beam.hypotheses import returned
-from decoders.trace.events import Commit, Distribution, Propose, Score, Verdict
+from decoders.trace.events import Commit, Distribution, Propose, Verdict
+from decoders.trace.scores import Score
 from tests.helpers.watched_calls import PROMPT, both, encoded, told
 
 SEARCHES = [

@@ -6,7 +6,8 @@ from transformers import LogitsProcessor, LogitsProcessorList
 
 from decoders.chooser import Draw, Random
 from decoders.lane import Lane, Limits
-from decoders.trace.events import Commit, Distribution, Forward, Propose, Score, Verdict
+from decoders.trace.events import Commit, Distribution, Forward, Propose, Verdict
+from decoders.trace.scores import Rank
 from tests.helpers.watched_calls import PROMPT, both, told
 
 SHAPED = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.01, "typical_p": 0.9}
@@ -97,7 +98,7 @@ def test_several_texts_of_a_prompt_are_one_trace(tiny_model):
     run, texts = both(tiny_model(), do_sample=True, num_return_sequences=3)
     found = run.trace
     assert len(run.traces) == 1
-    ranked = sorted((s for s in found.steps[-1].of(Score) if s.rank), key=lambda s: s.rank)
+    ranked = sorted((s for s in found.steps[-1].of(Rank) if s.rank), key=lambda s: s.rank)
     index = found.index()
     for score, text in zip(ranked, texts.tolist(), strict=True):
         own = [index.token[node] for node in index.path(score.node)]

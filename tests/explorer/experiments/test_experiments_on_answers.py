@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from decoders.search.stepwise import scorers
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure
 from explorer import experiments
 from explorer.experiments import (
     Line,
@@ -86,7 +86,7 @@ def test_the_luck_of_a_question_is_its_own_and_the_same_for_all_alphas(models, s
     one, two = (faithful_answers.drawn(models, item, number, 0.0) for number in (0, 1))
     assert [t.seed for t in one] == [0, 1] and [t.seed for t in two] == [2, 3]
     half = faithful_answers.drawn(models, item, 1, 0.5)
-    draws = [[e.total for s in t.steps for e in s.of(Score) if e.name == "draw"][0] for t in (*two, *half)]
+    draws = [[e.total for s in t.steps for e in s.of(Measure) if e.name == "draw"][0] for t in (*two, *half)]
     assert draws[:2] == draws[2:] and len(set(draws)) == 2
 
 

@@ -18,7 +18,8 @@ from decoders.search.beam.hypotheses import returned
 from decoders.search.stepwise import scorers
 from decoders.search.tree_search.mcts import Edge, State
 from decoders.search.tree_search.value_mcts import Search, gamma
-from decoders.trace.events import Score, Verdict
+from decoders.trace.events import Verdict
+from decoders.trace.scores import Rank, Score
 from tests.decoders.search.beam.test_diverse_beam import random_table
 from tests.decoders.search.tree_search.test_pg_td import table
 from tests.helpers import tiny_models
@@ -140,7 +141,7 @@ def test_a_guided_sum_is_made_of_likelihood_and_value():
     model = table(2)
     trace = run(model, "value_beam", (1,), 4, scorer="keyword", keywords="b", likelihood_weight=0.3)
     nodes = trace.nodes()
-    told = [e for s in trace.steps for e in s.of(Score) if e.name == "augmented_sum" and e.rank]
+    told = [e for s in trace.steps for e in s.of(Rank) if e.name == "augmented_sum" and e.rank]
     assert told
     logprob = {e.node: e.logprob for s in trace.steps for e in s.events if type(e).__name__ == "Propose"}
     for score in told:
@@ -252,7 +253,7 @@ def test_the_noise_is_dirichlets():
 def test_visits_are_told_and_a_tree_is_kept():
     trace = run(table(3), "value_mcts", (1,), 4, scorer="length", words=3, simulations=8, root_noise=0.0)
     totals = trace.costs.totals()
-    told = [e for s in trace.steps for e in s.of(Score) if e.name == "visits"]
+    told = [e for s in trace.steps for e in s.of(Rank) if e.name == "visits"]
     assert told and max(e.total for e in trace.steps[0].of(Score)) <= 8
     assert totals["target_forwards"] <= 1 + 8 * totals["steps"]
 

@@ -6,7 +6,8 @@ import pytest
 
 from decoders.chooser import uniform
 from decoders.lane import Lane, Limits
-from decoders.trace.events import Score, Verdict
+from decoders.trace.events import Verdict
+from decoders.trace.scores import Measure
 from decoders.trace.trace import from_json
 from explorer.catalog import recorded_runs
 from explorer.inspector.knobs import NOT_HERE, OTHER_RULE, SAMPLER, TRUNCATED, knobs
@@ -69,7 +70,7 @@ def test_a_trace_from_before_a_parameter_has_its_default_and_the_stored_run_has_
 def test_a_place_has_the_numbers_of_the_run(models):
     trace = decoded(models, "sample", temperature=0.7)
     found = knobs(trace)
-    drawn = {e.node: e for s in trace.steps for e in s.of(Score) if e.name == "draw"}
+    drawn = {e.node: e for s in trace.steps for e in s.of(Measure) if e.name == "draw"}
     assert [one["token"] for one in found["places"]] == trace.output()
     for one in found["places"]:
         draw, offer = drawn[one["node"]], one["p"]

@@ -6,8 +6,9 @@ import math
 import pytest
 
 from decoders.lane import Lane, Limits
-from decoders.trace.events import Commit, Distribution, Propose, Score, Step, Verdict
+from decoders.trace.events import Commit, Distribution, Propose, Step, Verdict
 from decoders.trace.events import event_from_json as trace_event
+from decoders.trace.scores import Rank
 from decoders.trace.trace import Trace
 from explorer.inspector.token_facts import PATH, ROWS, Facts, inspect, inspect_cell
 from tests.helpers import tiny_models
@@ -24,7 +25,7 @@ def made() -> Trace:
         Verdict(2, "rejected", 0.125, 0.5, 0.9, "The draw is above p / q."),
         Propose(3, 1, 3, math.log(0.75), "target"),
         Verdict(3, "resampled", 0.8, u=0.3, reason="Drawn from the residual."),
-        Score(3, "sum_logprob", -0.3, rank=1),
+        Rank(3, "sum_logprob", -0.3, rank=1),
         Commit([3], [math.log(0.75)]),
     ]
     trace.append(Step(0, events, 0.1))
@@ -154,7 +155,7 @@ def test_a_sampled_token_shows_every_stage_its_rank_and_where_the_draw_fell(mode
 
 def test_raw_events_are_those_that_name_the_node():
     lines = [json.loads(line["json"]) for line in inspect(made(), 3)["events"]]
-    assert [line["type"] for line in lines] == ["Propose", "Verdict", "Score", "Commit"]
+    assert [line["type"] for line in lines] == ["Propose", "Verdict", "Rank", "Commit"]
     assert trace_event(lines[1]) == Verdict(3, "resampled", 0.8, u=0.3, reason="Drawn from the residual.")
 
 

@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from decoders.trace.events import Commit, Distribution, Forward, Propose, Score, Step, Verdict
+from decoders.trace.events import Commit, Distribution, Forward, Propose, Step, Verdict
+from decoders.trace.scores import Rank
 from decoders.trace.trace import Trace
 from visualizers.analysis.comparison import compare
 from visualizers.analysis.token_classes import CLASSES, token_class
@@ -181,8 +182,8 @@ def test_the_race_and_the_likelihood_at_equal_length():
 
 def test_a_beam_that_is_not_final_counts_as_reached_and_not_as_committed():
     trace = lane([], ended=None)
-    trace.append(Step(0, [Propose(1, 0, THE, -0.1, "target"), Score(1, "sum", -0.1, rank=1)], 0.1))
-    trace.append(Step(1, [Propose(2, 1, DOG, -0.1, "target"), Score(2, "sum", -0.2, rank=1)], 0.2))
+    trace.append(Step(0, [Propose(1, 0, THE, -0.1, "target"), Rank(1, "sum", -0.1, rank=1)], 0.1))
+    trace.append(Step(1, [Propose(2, 1, DOG, -0.1, "target"), Rank(2, "sum", -0.2, rank=1)], 0.2))
     race = compare([trace])["lanes"][0]["race"]
     assert race["reached"] == [0, 1, 2] and race["committed"] == [0, 0, 0]
 

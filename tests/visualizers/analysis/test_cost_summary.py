@@ -1,7 +1,8 @@
 """The cost strip says what was paid, and a dash for what a lane does not have."""
 
 from decoders.trace.costs import Costs
-from decoders.trace.events import Commit, Forward, Propose, Score, Step, Verdict
+from decoders.trace.events import Commit, Forward, Propose, Step, Verdict
+from decoders.trace.scores import Rank
 from visualizers.analysis.cost_summary import DEFINITIONS, MISSING, TABLE, strip, table_row
 
 ORDER = [
@@ -59,7 +60,7 @@ def two_beams(steps: int) -> Costs:
         for beam in (0, 10):
             before = beam + i if i else 0
             events.append(Propose(beam + i + 1, before, 7, -0.5, "target"))
-            events.append(Score(beam + i + 1, "sum_logprob", -1.0, rank=1 if beam else 2))
+            events.append(Rank(beam + i + 1, "sum_logprob", -1.0, rank=1 if beam else 2))
         costs.add(Step(i, events, seconds=0.5 * (i + 1)))
     return costs
 

@@ -11,7 +11,8 @@ import pytest
 from decoders.lenses.frame import LensFrame
 from decoders.lenses.logit import COLOURS
 from decoders.lenses.registry import lenses, look
-from decoders.trace.events import Cell, Distribution, Score
+from decoders.trace.events import Cell, Distribution
+from decoders.trace.scores import Measure, Score
 from tests.helpers import tiny_models
 from visualizers.figures import caption
 from visualizers.figures import lens_grid as drawn
@@ -119,7 +120,7 @@ def test_flow_figures_show_heads_and_tokens(frames):
 def test_sentences_are_told_apart_by_agreement():
     words, levels = {1: "", 5: " a", 6: " <i>b"}, ["embeddings", "layer 1"]
     cells = [Cell(1, 0, 6, "changed", level=levels[0]), Cell(1, 1, 5, "kept", level=levels[1])]
-    scores = [Score(1, "final sentence", x, level=one) for x, one in zip((-3.0, -1.0), levels, strict=True)]
+    scores = [Measure(1, "final sentence", x, level=one) for x, one in zip((-3.0, -1.0), levels, strict=True)]
     frame = LensFrame("decoder", "DecoderLens", [1, 5], levels, cells + scores, [], "So.", words)
     (figure,) = figures(("sentences",), frame, "light", {})
     grid = figure.data[0]

@@ -11,7 +11,8 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.refusal import Refusal
 from decoders.testing import random_table
-from decoders.trace.events import Cell, Depend, Note, Propose, Score, Step, Verdict
+from decoders.trace.events import Cell, Depend, Note, Propose, Step, Verdict
+from decoders.trace.scores import Measure, Rank
 from decoders.trace.trace import Trace
 from tests.decoders.search.best_first.test_lattice import model as words_model
 from tests.helpers import tiny_models
@@ -77,8 +78,8 @@ def test_drafts_have_their_round_and_their_test(models):
 def test_what_was_scored_in_the_prompt_is_no_beam():
     """As the clauses of a prompt are that a plan chooses from."""
     prompt, candidate = (
-        Step(0, [Score(0, "plan", 1.0)]),
-        [Propose(2, 1, 5, None, "target"), Score(2, "sum", -1.0)],
+        Step(0, [Rank(0, "plan", 1.0, units=[1])]),
+        [Propose(2, 1, 5, None, "target"), Measure(2, "sum", -1.0)],
     )
     trace = Trace("edu_plans", "Plans", {}, 0, {}, [3, 4], dict.fromkeys(range(6), b"x"))
     for step in (prompt, Step(1, candidate)):

@@ -1,20 +1,19 @@
 """Bias: how a mask changed the model's distribution at every token, beside the model's own distribution over
 the texts that the constraint allows.
 
-A fold over Propose, Commit and Score ("bias": the total variation between the two distributions; its parts
-are the probabilities under both, by token, and of all others together). Knows no strategy and no constraint.
+A fold over Propose, Commit and Table ("bias": the total variation between the two distributions; its rows are
+the probabilities under both, by token, and of all others together). Knows no strategy and no constraint.
 """
 
 import math
 from dataclasses import dataclass
 from typing import Any
 
-from decoders.trace.events import Score
+from decoders.trace.scores import OTHERS, ScoreName, Table
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.constraint import RAISED
 from visualizers.views.any_lane.entropy import mark
 
-NAME, OTHERS = "bias", "others"
 BENT = 1.5  # a token that the mask makes this many times too likely, or too unlikely, is coloured
 RATHER = 0.1  # a token that lost this much probability to the mask is named above its column
 LOW = 190  # least height of the picture in pixels at which it is
@@ -27,24 +26,23 @@ QUESTION = (
 
 @dataclass(frozen=True)
 class TokenBias:
-    """A "bias" score, read: both probabilities and the standard error by token, or OTHERS."""
+    """A table of bias, read: both probabilities and the standard error by token, or OTHERS."""
 
     taken: int
-    masked: dict[Any, float]
-    true: dict[Any, float]
-    errors: dict[Any, float]
+    masked: dict[int, float]
+    true: dict[int, float]
+    errors: dict[int, float]
     parts: dict[str, float]
 
     @classmethod
-    def of(cls, event: Any, token: int) -> "TokenBias":
+    def of(cls, event: Table, token: int) -> "TokenBias":
         """Of the token that was taken."""
-        read: dict[str, dict[Any, float]] = {"masked": {}, "true": {}, "error": {}}
-        for name, value in event.parts.items():
-            kind, _, key = name.partition(" ")
-            if kind in read and (key == OTHERS or key.isdecimal()):
-                read[kind][key if key == OTHERS else int(key)] = value
-        masked = {key: p for key, p in read["masked"].items() if key in read["true"]}
-        return cls(token, masked, read["true"], read["error"], event.parts)
+        masked, true, errors = {}, {}, {}
+        for key, (under_mask, of_model, *error) in event.by_number.items():
+            masked[key], true[key] = under_mask, of_model
+            if error:
+                errors[key] = error[0]
+        return cls(token, masked, true, errors, event.parts)
 
     @property
     def times(self) -> float | None:
@@ -69,7 +67,7 @@ class TokenBias:
         return len(self.masked) == 1
 
     @property
-    def order(self) -> list[Any]:
+    def order(self) -> list[int]:
         """The token that was taken, then the others by their probability under the mask; OTHERS last."""
         rest = sorted((key for key in self.masked if key != self.taken), key=lambda key: -self.masked[key])
         named = [key for key in rest if key != OTHERS]
@@ -123,14 +121,14 @@ class Bias:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""
-        scores = {e.node: e for e in step.events if isinstance(e, Score) and e.name == NAME}
+        scores = {e.node: e for e in step.of(Table) if e.name == ScoreName.BIAS}
         _, _, commits = self.nodes.read(step)
         ops, captions = [], []
         for node in commits:
             ops += self._column(node, scores.get(node), captions)
         return [*ops, self._heading(), {"say": " ".join(captions)}] if commits else []
 
-    def _column(self, node: int, event: Any, captions: list[str]) -> list[Op]:
+    def _column(self, node: int, event: Table | None, captions: list[str]) -> list[Op]:
         self.column += 1
         x, key, text = self.column, f"c{self.column}", self.nodes.text(node)
         place = {"panel": "tokens", "x": x, "y": 0, "w": 0.96, "h": 1, "text": text, "node": node}
@@ -211,7 +209,7 @@ class Bias:
             others.append(f"from {texts} drawn texts per token{few}")
         return [first, " · ".join(others)]
 
-    def _word(self, key: Any) -> str:
+    def _word(self, key: int) -> str:
         return "all others" if key == OTHERS else self.nodes.word(key)
 
     def _heading(self) -> Op:

@@ -1,9 +1,7 @@
 """Constraint automaton: what a lane's constraint allows, as a graph that lights up where the output stands.
 
-A fold over Commit and Score: "automaton_edge" (its number; parts: from which state to which, and whether a
-text may end there; its level: what it reads, with spaces between the characters) and "automaton_state" (the
-state, or at level "edge" the edge and how many characters along it; parts: the edges that the token took).
-Knows no strategy. All places are fixed when the first token is committed.
+A fold over Commit, AutomatonEdge (what it reads has spaces between the characters) and AutomatonState. Knows
+no strategy. All places are fixed when the first token is committed.
 """
 
 from dataclasses import dataclass
@@ -11,12 +9,12 @@ from statistics import fmean
 
 import networkx as nx
 
-from decoders.trace.events import Commit, Score
+from decoders.trace.events import Commit
+from decoders.trace.scores import AutomatonEdge, AutomatonState
 from visualizers.scene.marks import Header, Op, view
 from visualizers.scene.spread import spread
 from visualizers.views.any_lane.entropy import mark
 
-EDGE, STATE = "automaton_edge", "automaton_state"
 SIZE = 12
 CHARACTER = 0.602 * SIZE  # pixels
 BESIDE = 4  # characters between a state and the text of its edges
@@ -88,13 +86,10 @@ class ConstraintAutomaton:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: the graph at first, then what was taken and where the output stands."""
-        scores = [event for event in step.events if isinstance(event, Score)]
-        for event in scores:
-            if event.name == EDGE:
-                source, target = int(event.parts["from"]), int(event.parts["to"])
-                self.edges[int(event.total)] = Edge(source, target, (event.level or "").split(" "))
-                self.ends |= {source} if event.parts["from end"] else set()
-                self.ends |= {target} if event.parts["to end"] else set()
+        for event in step.of(AutomatonEdge):
+            self.edges[event.number] = Edge(event.source, event.target, event.reads.split(" "))
+            self.ends |= {event.source} if event.source_ends else set()
+            self.ends |= {event.target} if event.target_ends else set()
         commits = [event for event in step.events if isinstance(event, Commit)]
         committed = [node for event in commits for node in event.nodes]
         if not committed:
@@ -102,7 +97,7 @@ class ConstraintAutomaton:
         if not self.edges:
             return [{"id": "heading", "set": {"lead": "", "heading": NONE, "short": NONE}}]
         ops = self._drawn() if not self.row else []
-        places = {event.node: event for event in scores if event.name == STATE}
+        places = {event.node: event for event in step.of(AutomatonState)}
         for node in committed:
             if node in places:
                 ops += self._moved(places[node])
@@ -115,12 +110,9 @@ class ConstraintAutomaton:
 
     def _moved(self, event) -> list[Op]:
         """The edges that a token took, and where the output stands after it."""
-        inside = event.level == "edge"
-        self.edge = int(event.total) if inside else None
-        self.along = int(event.parts["along"]) if inside else 0
-        self.state = self.edges[self.edge].source if inside else int(event.total)
-        took = [int(name.removeprefix("took ")) for name in event.parts if name.startswith("took ")]
-        fresh = [number for number in took if number not in self.taken and number != self.edge]
+        self.edge, self.along = event.edge, event.along or 0
+        self.state = event.state if event.edge is None else self.edges[event.edge].source
+        fresh = [number for number in event.took if number not in self.taken and number != self.edge]
         self.taken.update(fresh)
         return [{"id": f"e{number}", "set": {"role": "ink", "width": 2.4}} for number in fresh]
 

@@ -1,17 +1,18 @@
 """Memory: the state of every slot of the cache, by position and layer; bytes against the full cache; and the
 divergence from the model with its full cache, token by token.
 
-A fold over Cell (levels "all layers" and "layer N"), Score (the names below) and Commit. Knows no policy: one
-column per position, the prompt's first; one row for all layers until layers differ, then one per layer.
+A fold over Cell (levels "all layers" and "layer N"), Measure and Commit. Knows no policy: one column per
+position, the prompt's first; one row for all layers until layers differ, then one per layer.
 """
 
 import math
 
-from decoders.trace.events import Cell, Score
+from decoders.trace.events import Cell
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
-DRIFT, BYTES, ALL = "KL from the full cache", "memory bytes", "all layers"
+ALL = "all layers"
 ROW, MAX_LAYERS = 17, 48  # pixels of a layer's row; most layers for which there is room
 FLOOR, DECADES = 1e-4, 5  # where the scale of KL begins, and its powers of ten
 LOOKS = {  # state -> how its cell looks
@@ -82,7 +83,7 @@ class Memory:
         _, _, commits = self.nodes.read(step)
         ops = [] if self.begun else [self._token(place, self.token[place]) for place in range(self.count)]
         self.begun = True
-        scores = {e.node: e for e in step.of(Score) if e.name == DRIFT}
+        scores = {e.node: e for e in step.of(Measure) if e.name == ScoreName.KL_FROM_FULL_CACHE}
         for node in commits:
             self.token[self.count] = self.nodes.token.get(node, -1)
             ops.append(self._token(self.count, self.token[self.count], node))
@@ -91,7 +92,7 @@ class Memory:
                 ops += self._drift(self.count, node, scores[node])
         cells = [e for e in step.of(Cell) if e.level and (e.level == ALL or layer_of(e.level) is not None)]
         ops += self._slots(cells)
-        sizes = [e for e in step.of(Score) if e.name == BYTES]
+        sizes = [e for e in step.of(Measure) if e.name == ScoreName.MEMORY_BYTES]
         if not sizes:
             return ops
         self.bytes = sizes[-1].total, sizes[-1].parts.get("full", 0.0)
@@ -105,7 +106,7 @@ class Memory:
         own = {} if node is None else {"node": node}
         return mark(f"t{place}", "cell", **where, **shape, **own, text=text, hover=[text])
 
-    def _drift(self, x: int, node: int, score: Score) -> list[Op]:
+    def _drift(self, x: int, node: int, score: Measure) -> list[Op]:
         """A dot of the trace of KL, and the line to it."""
         y = min(1.0, max(0.0, math.log10(max(score.total, FLOOR) / FLOOR) / DECADES))
         changed, ops = bool(score.parts.get("changed")), []

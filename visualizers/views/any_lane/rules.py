@@ -1,15 +1,14 @@
 """Rules: the typed text of a lane's constraint, with a mark where the output stands.
 
-A fold over Commit and Score ("constraint_place", whose parts are places of the text: 1 what may come next, 0
-the rule around it). Knows no strategy; of the kinds of constraint only that JSON is broken into lines at its
-brackets.
+A fold over Commit and ConstraintPlace. Knows no strategy; of the kinds of constraint only that JSON is broken
+into lines at its brackets.
 """
 
-from decoders.trace.events import Commit, Score
+from decoders.trace.events import Commit
+from decoders.trace.scores import ConstraintPlace
 from visualizers.scene.marks import Header, Op, view
 from visualizers.views.any_lane.entropy import mark
 
-PLACE = "constraint_place"
 WIDE = 44  # characters of a line: as many as a phone has room for
 SHORT = 36  # characters of a bracket that stays in one line
 INDENT = 2
@@ -78,20 +77,19 @@ class Rules:
         committed = [node for event in step.events if isinstance(event, Commit) for node in event.nodes]
         if not committed:
             return []
-        places = {e.node: e for e in step.events if isinstance(e, Score) and e.name == PLACE}
+        places = {place.node: place for place in step.of(ConstraintPlace)}
         newest = places.get(committed[-1])
         if newest is None:  # an end of text, or a text whose place is unknown
             over = {"lead": "over", "heading": ENDED, "short": ENDED}
             words = over if self.known else {"lead": "", "heading": UNKNOWN, "short": UNKNOWN}
             return [*self._marks(set(), step.index), {"id": "heading", "set": words}]
         self.known = True
-        awaited = [span(part) for part, value in newest.parts.items() if value]
-        around = [span(part) for part, value in newest.parts.items() if not value]
+        awaited, around = [[(start, stop) for start, stop in of] for of in (newest.awaited, newest.around)]
         wanted = {("panel", *place) for place in around} | {("amber", *place) for place in awaited}
         ops = self._marks(wanted, step.index)
         quoted = " · ".join(shortened(self.text[start:stop]) for start, stop in awaited[:QUOTED])
         more = f" · and {len(awaited) - QUOTED} more" if len(awaited) > QUOTED else ""
-        ends = "may end here" if newest.total else ""
+        ends = "may end here" if newest.may_end else ""
         lead = "next" if awaited else "over"
         heading = ": " + ("; ".join(filter(None, (quoted + more, ends))) or "nothing more may come")
         ops.append({"id": "heading", "set": {"lead": lead, "heading": heading, "short": heading}})
@@ -122,12 +120,6 @@ class Rules:
 
 LOOK = {"panel": "text", "face": "mono", "size": SIZE, "align": "left", "role": "ink", "priority": 0}
 Line = tuple[int, list[int]]  # how far it is indented, and the places of its characters in the text
-
-
-def span(part: str) -> tuple[int, int]:
-    """The span of characters that a score's part names."""
-    start, _, stop = part.partition("-")
-    return int(start), int(stop)
 
 
 def shortened(text: str) -> str:

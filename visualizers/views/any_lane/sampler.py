@@ -1,6 +1,6 @@
 """Sampler: what each processor left of the model's distribution, and where the random number fell.
 
-A fold over Distribution, Propose, Score and Commit. Each step shows the position of its newest token: columns
+A fold over Distribution, Propose, Measure, Commit. Each step shows the position of its newest token: columns
 are the processors in the order in which they ran, rows are tokens in the order of the model, one scale for
 all. Knows no strategy. Marks stand in panels of their own step, which go with the next step.
 """
@@ -8,7 +8,8 @@ all. Knows no strategy. Marks stand in panels of their own step, which go with t
 import math
 from typing import Any
 
-from decoders.trace.events import Commit, Distribution, Propose, Score
+from decoders.trace.events import Commit, Distribution, Propose
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.analysis import distribution_stages
 from visualizers.scene.marks import Header, Nodes, Op, fit, probability, view
 
@@ -67,7 +68,7 @@ class Sampler:
                     self.proposed[event.node] = event.logprob
                     if event.fill == "sampled":
                         self.sampled.add(event.node)
-                case Score() if event.name == "draw":
+                case Measure(name=ScoreName.DRAW):
                     self.draws[event.node] = event
         self.nodes.read(step)
         committed = {

@@ -1,17 +1,18 @@
 """Every step of any lane as one sentence with its numbers: what was chosen, against what, and what was lost.
 
-A fold over Propose, Verdict, Score, Cell, Distribution and Commit. For screen readers, and for anyone who
+A fold over Propose, Verdict, Rank, Cell, Distribution and Commit. For screen readers, and for anyone who
 would rather read. Knows no strategy by name.
 """
 
 import math
 
 from decoders.trace.costs import Costs, DraftRound
-from decoders.trace.events import FINAL_STATES, Cell, Commit, Distribution, Note, Propose, Score, Verdict
+from decoders.trace.events import FINAL_STATES, Cell, Commit, Distribution, Note, Propose, Verdict
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.marks import Nodes, many, probability, visible
 
 CANVAS = "canvas"  # source of a drafted canvas, which is a node but no token of the text
-SCORES = {"sum_logprob": "Σ log p"}  # names of scores as they are written
+SCORES = {ScoreName.SUM_LOGPROB: "Σ log p"}  # names of scores as they are written
 NAMED = 4  # tokens that a sentence names before it counts
 
 
@@ -54,8 +55,8 @@ class Sentences:
             return drafting(number - self.given, made, verdicts, committed, self.nodes)
         if cells := by_type.get(Cell):
             return self.iteration(cells, [event for event in born if event.source == CANVAS], verdicts)
-        if any(event.rank == 1 for event in by_type.get(Score, [])):
-            return self.ranked(number, by_type[Score], verdicts, committed)
+        if any(event.rank == 1 for event in by_type.get(Rank, [])):
+            return self.ranked(number, by_type[Rank], verdicts, committed)
         return self.tokens(number, commits)
 
     def token(self, token: int) -> str:

@@ -1,15 +1,16 @@
 """Text: what a lane has written, one chip per token, with where each token came from and how probable it was.
 
-A fold over Propose, Verdict, Distribution, Score, Commit and Depend(kind "copy" or "match"): what a step's
-draft was copied from is marked while that step is shown. Chips are never moved: a rejected token stands
-before the token that replaced it, and the tail that is not final yet (the best beam) is hidden and written
-again where it changes.
+A fold over Propose, Verdict, Distribution, Rank, Measure, Commit and Depend(kind "copy" or "match"): what a
+step's draft was copied from is marked while that step is shown. Chips are never moved: a rejected token
+stands before the token that replaced it, and the tail that is not final yet (the best beam) is hidden and
+written again where it changes.
 """
 
 import codecs
 import math
 
-from decoders.trace.events import Commit, Depend, Distribution, Propose, Score, Verdict
+from decoders.trace.events import Commit, Depend, Distribution, Propose, Verdict
+from decoders.trace.scores import Measure, Rank, ScoreName
 from visualizers.analysis.distribution_stages import tolerated
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.views.any_lane.step_captions import Sentences
@@ -76,9 +77,9 @@ class Text:
                         self.rejected.setdefault(self.nodes.parent.get(event.node, -1), []).append(event.node)
                 case Distribution() if event.view == "target" and event.level is None:
                     self.entropy[event.node] = event.entropy
-                case Score() if event.name == "watermark":
+                case Measure(name=ScoreName.WATERMARK):
                     marks[event.node] = event.level
-                case Score() if event.rank == 1:
+                case Rank(rank=1):
                     ranked = event.node
                 case Commit():
                     commits += list(zip(event.nodes, event.logprobs, strict=False))

@@ -1,6 +1,6 @@
 """Threshold: a number that a method watches against its limit, and what it did while it was above or below.
 
-A fold over Score (those whose parts hold a `limit`; `level` names what was done then, one row each), Propose,
+A fold over Measure (those with a `limit`; `level` names what was done then, one row each), Propose,
 Forward and Commit. Knows no strategy: one column per committed token. Where a model first has to read what
 another one wrote, the columns that it reads in that forward are hatched in its row.
 """
@@ -8,7 +8,8 @@ another one wrote, the columns that it reads in that forward are hatched in its 
 import math
 from collections import Counter
 
-from decoders.trace.events import Forward, Propose, Score
+from decoders.trace.events import Forward, Propose
+from decoders.trace.scores import Measure
 from visualizers.scene.marks import Header, Nodes, Op, many, view
 from visualizers.views.any_lane.entropy import mark, ticks
 
@@ -57,7 +58,7 @@ class Threshold:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""
-        scores = {e.node: e for e in step.events if isinstance(e, Score) and "limit" in e.parts}
+        scores = {e.node: e for e in step.of(Measure) if e.limit is not None}
         given = {e.node for e in step.events if isinstance(e, Propose) and e.given}
         ops: list[Op] = []
         for event in step.events:
@@ -84,8 +85,8 @@ class Threshold:
 
     def _watched(self, node: int, score) -> list[Op]:
         """The column of a token with a number: the number, its limit, and the token in its row."""
-        x, limit, total = self.column, score.parts["limit"], score.total
-        own = next((v for name, v in score.parts.items() if name != "limit"), total)
+        x, limit, total = self.column, score.limit, score.total
+        own = next(iter(score.parts.values()), total)
         ops = self._grow(max(own, total))
         level = score.level or ""
         if level not in self.rows:
@@ -153,7 +154,7 @@ class Threshold:
 
 def words(score) -> str:
     """`target; rolling entropy 1.20, limit 1.50`."""
-    limit, name = score.parts["limit"], score.name
+    limit, name = score.limit, score.name
     text = f"{score.level}; {name} {score.total:.2f}, limit {limit:.2f}".replace("-", "−")
-    own = [f"{part} {value:.2f}" for part, value in score.parts.items() if part != "limit"]
+    own = [f"{part} {value:.2f}" for part, value in score.parts.items()]
     return ", ".join([text, *own])

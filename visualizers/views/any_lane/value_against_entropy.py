@@ -1,15 +1,16 @@
 """Value against entropy: what a method set for each token, against how uncertain the model was there.
 
-A fold over Distribution (of the target, before processors), Score (of the level "gauge"; its part `high` is
-where the scale ends), Propose and Commit. A point is a committed token: x is the entropy in bits, y the
-number; a panel for each of the first two names. Knows no strategy.
+A fold over Distribution (of the target, before processors), Measure (with `scale`, where its scale ends),
+Propose and Commit. A point is a committed token: x is the entropy in bits, y the number; a panel for each of
+the first two names. Knows no strategy.
 """
 
 import math
 from dataclasses import dataclass, field
 from statistics import StatisticsError, correlation
 
-from decoders.trace.events import GAUGE, Distribution, Score
+from decoders.trace.events import Distribution
+from decoders.trace.scores import Measure
 from visualizers.scene.axis_scale import Scale
 from visualizers.scene.marks import Header, Nodes, Op, many, view
 from visualizers.views.any_lane.entropy import mark
@@ -88,7 +89,7 @@ class ValueAgainstEntropy:
             match event:
                 case Distribution() if event.view == "target" and event.level is None:
                     self.bits[event.node] = event.entropy / math.log(2)
-                case Score() if event.level == GAUGE and event.parts.get("high", 0) > 0:
+                case Measure() if event.scale is not None and event.scale > 0:
                     scores.setdefault(event.node, []).append(event)
         _, _, commits = self.nodes.read(step)
         ops: list[Op] = []
@@ -143,6 +144,6 @@ class ValueAgainstEntropy:
 
     def _named(self, score) -> Op:
         """The name of a number that occurs for the first time, above its panel."""
-        high, panel = score.parts["high"], f"h{len(self.clouds)}"
+        high, panel = score.scale, f"h{len(self.clouds)}"
         self.clouds[score.name] = Cloud(scale=Scale(MIN_SPAN * high, 0.0, high))
         return {"id": panel, "set": {"lead": shown(score.name), "heading": f", between 0 and {high:g}"}}

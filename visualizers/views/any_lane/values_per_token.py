@@ -1,12 +1,12 @@
 """Values per token: numbers that a method sets for each token, as traces over the text and as bars below the
 tokens.
 
-A fold over Score (of the level "gauge"; its part `high` is where the scale ends), Propose and Commit. Knows
+A fold over Measure (with `scale`, where its scale ends), Propose and Commit. Knows
 no strategy: one column per committed token, a trace and a row of bars for each of the first two names. All
 traces share a panel, each relative to its own scale.
 """
 
-from decoders.trace.events import GAUGE, Score
+from decoders.trace.scores import Measure
 from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
@@ -58,7 +58,7 @@ class ValuesPerToken:
         """The ops of one step: a column for each token that was committed."""
         scores: dict[int, list] = {}
         for event in step.events:
-            if isinstance(event, Score) and event.level == GAUGE and event.parts.get("high", 0) > 0:
+            if isinstance(event, Measure) and event.scale is not None and event.scale > 0:
                 scores.setdefault(event.node, []).append(event)
         _, _, commits = self.nodes.read(step)
         ops, captions = [], []
@@ -86,7 +86,7 @@ class ValuesPerToken:
                 return []
             ops.append(self._row(score.name))
         at, x = self.names.index(score.name), self.column
-        look, share = LOOKS[at], round(min(1.0, max(0.0, score.total / score.parts["high"])), 4)
+        look, share = LOOKS[at], round(min(1.0, max(0.0, score.total / score.scale)), 4)
         if before := self.before.get(score.name):
             line = {"role": look["role"], "width": 1.8} | ({"dash": look["dash"]} if look["dash"] else {})
             ops.append(mark(f"p{at}-{x}", "path", panel="traces", points=[before, [x, share]], **line))
@@ -132,8 +132,8 @@ def number(score) -> str:
 
 def extra(score) -> str:
     """What else was recorded: `entropy 1.20, kept 4`."""
-    parts = ((name, value) for name, value in score.parts.items() if name != "high")
     text = (
-        f"{shown(name)} {int(value) if value == int(value) else round(value, 2)}" for name, value in parts
+        f"{shown(name)} {int(value) if value == int(value) else round(value, 2)}"
+        for name, value in score.parts.items()
     )
     return ", ".join(text)

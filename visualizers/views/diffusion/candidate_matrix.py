@@ -1,13 +1,12 @@
 """Candidate matrix: the texts to choose from, their pairwise distances, and the one that is nearest to all.
 
-A fold over Propose, Score ("word_error_rate", whose parts are the rates against each candidate) and Commit.
+A fold over Propose, Rank ("word_error_rate", whose parts are the rates against each candidate) and Commit.
 Knows no strategy.
 """
 
-from decoders.trace.events import Score
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, probability, view
 
-NAME = "word_error_rate"
 DARKEST = 0.6  # so that numbers on grey stay readable
 NUMBER, MEAN, RATE = 1.0, 1.5, 1.3  # widths in columns
 
@@ -46,7 +45,7 @@ class CandidateMatrix:
     def feed(self, step) -> list[Op]:
         """All of it, in the step that scores the candidates."""
         _, _, commits = self.nodes.read(step)
-        scores = [e for e in step.events if isinstance(e, Score) and e.name == NAME]
+        scores = [e for e in step.of(Rank) if e.name == ScoreName.WORD_ERROR_RATE]
         if commits and self.single:
             words = {
                 "text": "One candidate: nothing to choose between. Raise num_candidates.",

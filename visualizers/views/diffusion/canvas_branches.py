@@ -1,15 +1,16 @@
 """Canvas branches: the canvases that each forward scored, how confident each leaves the model of the rest,
 and the best.
 
-A fold over Propose, Verdict, Score ("mean confidence"), Forward and Cell (with a level: of one branch). Each
+A fold over Propose, Verdict, Rank ("mean confidence"), Forward and Cell (with a level: of one branch). Each
 iteration is a table: a row per canvas, with its score as a bar and the masks as a strip. Knows no strategy.
 """
 
-from decoders.trace.events import Cell, Forward, Score
+from decoders.trace.events import Cell, Forward
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.diffusion.cell_states import FILLED, hover, look
 
-SCORE, ANCHOR = "mean confidence", "canvas anchor"  # name of the scores; level of the current canvas
+ANCHOR = "canvas anchor"  # level of the current canvas
 HEADER, GAP, CELL = 0.9, 0.4, 0.86  # heights in rows
 BAR, STRIP, WIDEST = (0.5, 5.0), 6.0, 32  # columns of the bar and of the strip; positions of a strip
 TICK = 0.16
@@ -69,7 +70,7 @@ class CanvasBranches:
                     self.masks.add(event.position)
                 case Cell() if event.state != "trimmed":
                     cells.setdefault(event.level, {})[event.position] = event
-                case Score() if event.name == SCORE:
+                case Rank(name=ScoreName.MEAN_CONFIDENCE):
                     scores[event.level] = event
                 case Forward():
                     self.forwards, canvases = self.forwards + 1, event.rows

@@ -1,15 +1,15 @@
 """Canvas grid: every position in every iteration, from mask to token, and when each was filled.
 
-A fold over Cell, Depend(kind "causal" or "conflict") and Score ("joint_cost"): columns are positions, rows
+A fold over Cell, Depend(kind "causal" or "conflict") and Measure ("joint_cost"): columns are positions, rows
 iterations, downwards. Where a lane measured conflicts, column 0 has what each forward lost, and the two
 tokens that go together least are joined. Knows no strategy.
 """
 
-from decoders.trace.events import Cell, Depend, Score
+from decoders.trace.events import Cell, Depend
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.scene.marks import Header, Op, many, view, visible
 from visualizers.views.diffusion.cell_states import FILLED, bits, fields
 
-COST = "joint_cost"
 ASKS = (
     "In which order were the positions filled? How confident was the model of each?",
     "What did each forward fill, and how many bits did filling it together cost (first column)?",
@@ -74,7 +74,7 @@ class CanvasGrid:
                     links.append(event)
                 case Depend() if event.kind == "conflict":
                     pairs.append(event)
-                case Score() if event.name == COST:
+                case Measure(name=ScoreName.JOINT_COST):
                     costs.append(event)
         ops = [op for iteration in sorted(rows) for op in self._row(iteration, rows[iteration])]
         ops += [op for event in links for op in self._link(event)]

@@ -1,13 +1,13 @@
 """Flow grid: every position in every step, from a random token to text, and how often each has changed.
 
-A fold over Cell, Score ("jump_probability") and Commit; rows are steps, columns positions, and several
+A fold over Cell, Measure ("jump_probability") and Commit; rows are steps, columns positions, and several
 candidates (a cell's level) stand below each other. Knows no strategy.
 """
 
-from decoders.trace.events import Cell, Commit, Propose, Score
+from decoders.trace.events import Cell, Commit, Propose
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, many, numbered, probability, view, visible
 
-JUMP = "jump_probability"
 # grey of a cell whose position changed this many times or more: its text stays readable
 DARKEST, MANY = 0.75, 3
 
@@ -64,7 +64,7 @@ class FlowGrid:
                 case Propose():
                     self.nodes.add(event)
                     self.slots[event.node] = event.slot
-                case Score() if event.name == JUMP:
+                case Measure(name=ScoreName.JUMP):
                     self.time = event.parts["t"], event.total
                 case Cell() if event.state == "trimmed":
                     trimmed.append(event)

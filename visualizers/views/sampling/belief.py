@@ -1,14 +1,14 @@
 """Belief: how confident a reader becomes, token by token, of a symbol hidden in the text, letter by letter.
 
-A fold over Propose, Score ("belief": its parts are the belief in each sign, its level the symbol being sent;
-on a node of an earlier step a new letter begins with it. "letter": the letter ends here, its level says what
-was sent and what is read) and Commit. Bits are entropies of beliefs: a letter adds the entropy of its first
-belief, and the entropy of the newest is still unread. Knows no strategy.
+A fold over Propose, Measure ("belief": its parts are the belief in each sign, its level the symbol being
+sent; on a node of an earlier step a new letter begins with it. "letter": the letter ends here, its level says
+what was sent and what is read) and Commit. Bits are entropies of beliefs: a letter adds the entropy of its
+first belief, and the entropy of the newest is still unread. Knows no strategy.
 """
 
 import math
 
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 
 CELL, STEPS = 0.9, 4  # height of a cell in rows; the scale shows at least this many bits
@@ -80,7 +80,7 @@ class Belief:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a letter that begins, a token with the belief after it, a letter that ends."""
-        beliefs = [e for e in step.events if isinstance(e, Score) and e.name == "belief"]
+        beliefs = [e for e in step.of(Measure) if e.name == ScoreName.BELIEF]
         _, _, commits = self.nodes.read(step)
         ops: list[Op] = []
         for event in beliefs:
@@ -91,7 +91,7 @@ class Belief:
                 self.column += 1
                 ops.append(self._word(node, []))
         for event in step.events:
-            if isinstance(event, Score) and event.name == "letter":
+            if isinstance(event, Measure) and event.name == ScoreName.LETTER:
                 ops += self._end(event)
         if not ops:
             return []

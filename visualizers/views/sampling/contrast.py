@@ -1,13 +1,14 @@
 """Contrast: the two distributions at each position, the result of contrasting them, and what each token
 gained.
 
-A fold over Distribution (views target, unwanted, combined), Score, Propose and Commit. Knows no strategy: one
-column per committed token, drawn from what was recorded at the token's parent. It never looks ahead.
+A fold over Distribution (views target, unwanted, combined), Measure, Propose and Commit. Knows no strategy:
+one column per committed token, drawn from what was recorded at the token's parent. It never looks ahead.
 """
 
 import math
 
-from decoders.trace.events import Commit, Distribution, Propose, Score
+from decoders.trace.events import Commit, Distribution, Propose
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.scene.marks import Header, Op, fit, probability, view, visible
 from visualizers.views.any_lane.entropy import mark, share_height
 
@@ -15,7 +16,6 @@ FLOOR = -3  # bits at the foot of the panel of gains
 LOW = 260  # height of a picture in pixels below which the gains are shown in hovers only
 TOP = 5  # tokens stacked in each of the panels
 VIEWS = {"target": "wanted", "unwanted": "unwanted", "combined": "combined"}  # view of an event -> panel
-SCORE = "contrast"  # the score whose parts are the views' log-probabilities of the token that was taken
 QUESTION = "What did the second distribution offer? What came of contrasting the two? Which tokens gained?"
 
 
@@ -67,7 +67,7 @@ class Contrast:
                 ):
                     here = self.offers.setdefault(event.node, {})
                     here[event.view] = (event.top[:TOP], event.entropy / math.log(2), event.level)
-                case Score() if event.name == SCORE:
+                case Measure(name=ScoreName.CONTRAST):
                     others = [value for name, value in event.parts.items() if name != "wanted"]
                     self.gains[event.node] = (event.parts["wanted"] - others[0]) / math.log(2)
                 case Commit():

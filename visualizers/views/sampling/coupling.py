@@ -1,11 +1,11 @@
 """Coupling: for each token the table from which it was drawn, symbols against likely tokens.
 
-A fold over Propose and Score ("coupling": how much of a token's mass each sign has; "belief": what the reader
-believes, and which sign is meant). Each token of the text is a table with one row per sign: the belief
+A fold over Propose and Measure ("coupling": how much of a token's mass each sign has; "belief": what the
+reader believes, and which sign is meant). Each token of the text is a table with one row per sign: the belief
 before, its cells, and the belief after. Knows no strategy.
 """
 
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, probability, scroll_row, view
 
 HEADER, GAP, CELL = 0.9, 0.4, 0.9  # heights in rows
@@ -57,13 +57,13 @@ class Coupling:
         columns, after, drawn = {}, None, None
         _, _, commits = self.nodes.read(step)
         for event in step.events:
-            if not isinstance(event, Score):
+            if not isinstance(event, Measure):
                 continue
-            if event.name == "coupling":
+            if event.name == ScoreName.COUPLING:
                 columns[event.node] = event
-            elif event.name == "belief" and event.node not in commits:
+            elif event.name == ScoreName.BELIEF and event.node not in commits:
                 self.belief = dict(event.parts)
-            elif event.name == "belief":
+            elif event.name == ScoreName.BELIEF:
                 after, drawn = event, event.node
         if after is None or drawn not in columns:
             return []

@@ -1,16 +1,17 @@
 """Draws: which tokens were tried at each position by a sampler that checks only what it draws.
 
-A fold over Propose, Verdict and Score ("log weight" or "weight", whose parts are the estimate and the number
-of checks). Only the draws of the first text are shown. Knows no strategy.
+A fold over Propose, Verdict and Measure ("log weight" or "weight", whose parts are the estimate and the
+number of checks). Only the draws of the first text are shown. Knows no strategy.
 """
 
 import math
 
-from decoders.trace.events import Distribution, Score
+from decoders.trace.events import Distribution
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 
-WEIGHTS = ("log weight", "weight")
+WEIGHTS = (ScoreName.LOG_WEIGHT, ScoreName.WEIGHT)
 CHECK = "✓"
 STATE = {"rejected": "rejected", "pruned": "live"}
 WORDS = {
@@ -68,7 +69,7 @@ class Draws:
     def feed(self, step) -> list[Op]:
         """A column: what was drawn at the next position of the first text."""
         drawn, verdicts, _ = self.nodes.read(step)
-        scores = [e for e in step.events if isinstance(e, Score) and e.name in WEIGHTS]
+        scores = [e for e in step.of(Measure) if e.name in WEIGHTS]
         self.texts = max([self.texts, *(int(e.parts["text"]) for e in scores)])
         (score,) = [e for e in scores if e.parts["text"] == 1.0][:1] or (None,)
         offers = [e for e in step.events if isinstance(e, Distribution) and e.view == "target"]
@@ -115,7 +116,7 @@ class Draws:
     def _estimate(self, score, x: int) -> list[Op]:
         z = score.parts["estimate"]
         hover = [f"Z is estimated as {probability(z)} from {many(int(score.parts['checks']), 'check')}"]
-        if score.name == "log weight":
+        if score.name == ScoreName.LOG_WEIGHT:
             hover.append(f"the text weighs {math.exp(score.total):.3g} now")
         place = {"panel": "z", "x": x, "w": 0.84, "y0": 0, "y1": round(min(1.0, z), 4), "rank": 2}
         return [{"id": f"z{x}", "kind": "bar", **place, "hover": hover, "node": score.node}]

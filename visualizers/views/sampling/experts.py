@@ -1,18 +1,19 @@
 """Experts: where each layer of a mixture of experts sent the tokens of the text, under one routing or two.
 
-A fold over Score ("strong experts" and "weak experts" of a node, one score per layer, named in `level`;
-"divergence" of the two views after it), Propose and Commit. A column is a committed token: its experts are
-those that read the token before it, and so computed its logits. Knows no strategy, and never looks ahead.
+A fold over Table ("strong experts" and "weak experts" of a node, one for each layer, which is its number),
+Measure ("divergence" of the two views after it), Propose and Commit. A column is a committed token: its
+experts are those that read the token before it, and so computed its logits. Knows no strategy, and never
+looks ahead.
 """
 
 import math
 from collections import Counter
 
-from decoders.trace.events import Score
-from visualizers.scene.marks import Header, Nodes, Op, numbered, view
+from decoders.trace.scores import Measure, ScoreName, Table
+from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
-STRONG, WEAK, APART = "strong experts", "weak experts", "divergence"  # names of the scores that are read
+STRONG, WEAK = ScoreName.STRONG_EXPERTS, ScoreName.WEAK_EXPERTS
 WIDE = 0.92  # of a column's width, which a layer's experts share
 HIGH = {STRONG: (0.27, 0.42), WEAK: (0.73, 0.32)}  # middle and height of a routing's cells in a layer's row
 CEILING = 2  # bits at the top of the upper panel, at first
@@ -62,9 +63,9 @@ class Experts:
     def feed(self, step) -> list[Op]:
         """A column for each token that was committed."""
         for event in step.events:
-            if isinstance(event, Score) and event.name in (STRONG, WEAK):
+            if isinstance(event, Table) and event.name in (STRONG, WEAK):
                 self.seen.setdefault(event.node, []).append(event)
-            elif isinstance(event, Score) and event.name == APART:
+            elif isinstance(event, Measure) and event.name == ScoreName.DIVERGENCE:
                 self.apart[event.node] = event.total / math.log(2)
         _, _, committed = self.nodes.read(step)
         ops: list[Op] = []
@@ -125,10 +126,9 @@ class Experts:
     def _cells(self, score, x: int, node: int) -> list[Op]:
         """The experts of one layer in one of the two routings, the weak one's below."""
         layer, strong, ops = layer_of(score), score.name == STRONG, []
-        chosen = {name: weight for name, weight in score.parts.items() if name != "of"}
-        for name, weight in chosen.items():
-            expert = int(name.split()[-1])
-            text = f"layer {layer}, {name}: weight {weight:.2f} in the {'strong' if strong else 'weak'} view"
+        for expert, (weight, *_) in score.by_number.items():
+            routing = "strong" if strong else "weak"
+            text = f"layer {layer}, expert {expert}: weight {weight:.2f} in the {routing} view"
             look = {"state": "chosen" if strong else "live", "fill": "filled"}
             place = self._place(layer, expert, x, score.name)
             key = f"{'s' if strong else 'w'}{x}.{layer}.{expert}"
@@ -150,7 +150,7 @@ class Experts:
 
 def layer_of(score) -> int:
     """The layer of a score, from 1."""
-    return numbered(score.level, 1)
+    return score.number or 1
 
 
 def ticks(ceiling: int) -> list:

@@ -1,15 +1,15 @@
 """Gutter: a text line by line, with the probability of a label beside each line, and what its ban changed.
 
-A fold over Score (the label's probability at a token, named "P(label)"), Distribution (before and after the
+A fold over Measure (the label's probability at a token, named "P(label)"), Distribution (before and after the
 ban) and Commit. Knows no strategy and no label.
 """
 
 import math
 
-from decoders.trace.events import Distribution, Score
+from decoders.trace.events import Distribution
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, probability, view
 
-NAME = "P(label)"
 HEAT, BEFORE, AFTER, TEXT = 1.0, 2.15, 3.15, 3.8  # columns
 BARS = 0.9  # columns of a bar of probability 1
 LINE_BREAK = "↵"
@@ -49,7 +49,7 @@ class Gutter:
                         **how,
                     }
                     for x, text, how in (
-                        (HEAT, NAME, {"w": 1}),
+                        (HEAT, ScoreName.P_LABEL, {"w": 1}),
                         (BEFORE, "before", {"w": 1}),
                         (AFTER, "after", {"w": 1}),
                         (TEXT, "line", {"align": "left"}),
@@ -83,7 +83,7 @@ class Gutter:
                 row = {token: math.exp(logprob) for token, logprob in event.top}
                 (self.before if event.view == "target" else self.after)[event.node] = row
         _, _, commits = self.nodes.read(step)
-        scores = {e.node: e.total for e in step.events if isinstance(e, Score) and e.name == NAME}
+        scores = {e.node: e.total for e in step.of(Measure) if e.name == ScoreName.P_LABEL}
         ops: list[Op] = []
         for node in commits:
             ops += self._token(node, scores.get(node))

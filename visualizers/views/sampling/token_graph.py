@@ -1,13 +1,14 @@
 """Token graph: the text as a walk over its tokens. Where did it return, and which transitions did it repeat?
 
-A fold over Propose, Score, Distribution and Commit; the prompt is the beginning of the walk. Knows no
+A fold over Propose, Rank, Distribution and Commit; the prompt is the beginning of the walk. Knows no
 strategy: any text is a walk, and candidates are shown where they were given scores. Each token has one fixed
 place, in order of first occurrence, twelve to a row.
 """
 
 import networkx as nx
 
-from decoders.trace.events import Distribution, Score
+from decoders.trace.events import Distribution
+from decoders.trace.scores import Rank
 from visualizers.graphs.walk import go, loop_of
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
@@ -65,7 +66,7 @@ class TokenGraph:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: the edge to each committed token, and what else could have come."""
-        scores = {e.node: e for e in step.events if isinstance(e, Score) and e.rank is not None}
+        scores = {e.node: e for e in step.of(Rank) if e.rank is not None}
         for event in step.events:
             if isinstance(event, Distribution) and event.view == "target" and event.top:
                 self.tops[event.node] = int(event.top[0][0])

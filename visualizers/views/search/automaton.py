@@ -1,13 +1,14 @@
 """Automaton: the outputs that are possible as one graph, what its edges cost, and the paths that were found.
 
-A fold over Propose, Score ("path_cost", whose level names the state and whose parts are the cost of the edge
-and the state's layer; "path" with a rank; "blocked"), Verdict and Commit. A state is a ring, an edge a token
-with its cost; where edges meet, prefixes were merged. Places are fixed when an edge is first tried. Knows
-no strategy.
+A fold over Propose, Rank ("path_cost", whose number is the state and whose parts are the cost of the edge and
+the state's layer; "path" with a rank), Measure ("blocked"), Verdict and Commit. A state is a ring, an edge a
+token with its cost; where edges meet, prefixes were merged. Places are fixed when an edge is first tried.
+Knows no strategy.
 """
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
-from visualizers.scene.marks import Header, Nodes, Op, many, numbered, view
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Measure, Rank, ScoreName
+from visualizers.scene.marks import Header, Nodes, Op, many, view
 from visualizers.scene.spread import spread
 
 LISTED = 6  # paths that are listed at the right
@@ -84,11 +85,11 @@ class Automaton:
             match event:
                 case Propose():
                     self.nodes.add(event)
-                case Score() if event.name == "path_cost":
+                case Rank(name=ScoreName.PATH_COST):
                     fresh += self._tried(event)
-                case Score() if event.name == "path" and event.rank is not None:
+                case Rank(name=ScoreName.PATH) if event.rank is not None:
                     self.paths[event.node] = (event.rank, event.total)
-                case Score() if event.name == "blocked":
+                case Measure(name=ScoreName.BLOCKED):
                     blocked.add(self.edge.get(event.node))
                 case Verdict() if event.status == "forced":
                     forced.add(self.edge.get(event.node))
@@ -106,7 +107,7 @@ class Automaton:
     def _tried(self, event) -> list[Edge]:
         """Reads an edge; returns it in a list if it is new."""
         node = event.node
-        state = self.state[node] = numbered(event.level, 0)
+        state = self.state[node] = event.number or 0
         self.layer.setdefault(state, int(event.parts["layer"]))
         parent = self.nodes.parent.get(node)
         if parent not in self.state:  # where the search starts

@@ -1,19 +1,18 @@
 """Banks: the beam tree of a search that divides its beam by how much of a constraint each text has met.
 
-A fold over what the beam tree reads, and Score: "bank_slots" (what a bank got in a step; its level names the
-bank) and "met" (how much a text has met). Each bank is a band of rows: its slots on top, its texts below.
+A fold over what the beam tree reads, and Measure: "bank_slots" (what a bank got in a step; its number is the
+bank's) and "met" (how much a text has met). Each bank is a band of rows: its slots on top, its texts below.
 Knows no strategy.
 """
 
-from decoders.trace.events import Score
-from visualizers.scene.marks import Header, Op, many, numbered, view
+from decoders.trace.scores import Measure, ScoreName
+from visualizers.scene.marks import Header, Op, many, view
 from visualizers.scene.tree_rows import Slots
 from visualizers.views.search.beam_tree import BeamTree
 
 ABOVE, BETWEEN = 1.6, 0.5  # rows for the slots of a band, and between two bands
 SHARES, OTHERS = 16.0, 8.0  # most rows of all bands together: those with room for words, and closer ones
 TIGHT = 0.3  # rows between two texts beyond an equal share
-BANK = "bank "  # begins the level of a score
 
 
 class BankRows(Slots):
@@ -45,6 +44,7 @@ class Banks(BeamTree):
         self.banks = 0
         self.lit: set[int] = set()  # nodes that met a token
         self.met: dict[int, str] = {}  # what a hover says of it
+        self.bank: dict[int, int] = {}  # node -> its bank
 
     def head(self) -> dict:
         """As the beam tree, but how many rows there will be is not known yet."""
@@ -62,12 +62,12 @@ class Banks(BeamTree):
 
     def feed(self, step) -> list[Op]:
         """The ops of the beam tree, and the slots of each bank, what lights up, and what broke."""
-        scores = [e for e in step.events if isinstance(e, Score)]
-        shares = [e for e in scores if e.name == "bank_slots"]
+        shares = [e for e in step.of(Measure) if e.name == ScoreName.BANK_SLOTS]
         ops = self._open(len(shares)) if shares and not self.banks else []
-        met = [e for e in scores if e.name == "met"]
+        met = [e for e in step.of(Measure) if e.name == ScoreName.MET]
         self.lit |= {e.node for e in met if e.parts.get("newly met")}
         for event in met:
+            self.bank[event.node] = event.number or 0
             self.met[event.node] = f"{many(int(event.total), 'token')} of the phrases met"
         ops += super().feed(step)
         column = self.farthest
@@ -89,7 +89,7 @@ class Banks(BeamTree):
 
     def _slots(self, event, column: int) -> list[Op]:
         """One cell: the slots that a bank got in a step."""
-        bank = min(numbered(event.level, 0), len(self.slots.tops) - 1)
+        bank = min(event.number or 0, len(self.slots.tops) - 1)
         count, competing = int(event.total), int(event.parts.get("candidates", 0))
         hover = f"bank {bank}: {many(competing, 'candidate')} for {many(count, 'slot')}"
         place = {"x": column, "y": self.slots.tops[bank], "w": 0.8, "h": 0.7}
@@ -116,12 +116,9 @@ class Banks(BeamTree):
             }
         ]
 
-    def _group(self, event, scores) -> int:
+    def _group(self, event) -> int:
         """The bank of a node, else its parent's."""
-        for score in scores.get(event.node, []):
-            if score.level and score.level.startswith(BANK):
-                return numbered(score.level, 0)
-        return self.group.get(event.parent, 0)
+        return self.bank.get(event.node, self.group.get(event.parent, 0))
 
     def _quiet(self, node: int, look: tuple) -> bool:
         """Only what met a token is labelled, and the spine, where there is room."""

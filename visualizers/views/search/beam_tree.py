@@ -8,7 +8,8 @@ later. Knows no strategy.
 import math
 from itertools import takewhile
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank, Score, ScoreName
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.scene.tree_rows import Slots
 
@@ -29,6 +30,7 @@ class BeamTree:
         )
         self.slots = Slots(self.rows, self.nodes.root, int(header.number("num_beam_groups", 1)) or 1)
         self.group: dict[int, int] = {self.nodes.root: 0}  # placed node -> its group
+        self.level: dict[int, str] = {}  # node -> the group that a score names
         self.levels: list[str] = []  # names of the groups, in the order in which they were first heard of
         self.live: set[int] = {self.nodes.root}
         self.alive: set[int] = set()  # the live branches with all their nodes
@@ -143,7 +145,10 @@ class BeamTree:
                     self.nodes.add(event)
                     born.append(event)
                 case Score():
-                    scores.setdefault(event.node, []).append(event)
+                    if event.level:
+                        self.level.setdefault(event.node, event.level)
+                    if isinstance(event, Rank):
+                        scores.setdefault(event.node, []).append(event)
                 case Verdict():
                     verdicts[event.node] = (event.status, self.nodes.reason(event))
                     self.judged[event.node] = event.status
@@ -168,7 +173,7 @@ class BeamTree:
         """Assigns rows to survivors, level by level (a step may add a chain), best first."""
         ops = []
         for event in survivors:  # as they were proposed, so that the first group comes first
-            self.group[event.node] = self._group(event, scores)
+            self.group[event.node] = self._group(event)
         for column in sorted({self.nodes.position[e.node] for e in survivors}):
             level = [e for e in survivors if self.nodes.position[e.node] == column]
             level.sort(key=lambda e: self._order(e, scores))
@@ -182,9 +187,9 @@ class BeamTree:
                     ops += self._birth(event, placed[event.node], born, scores, verdicts)
         return ops
 
-    def _group(self, event, scores) -> int:
+    def _group(self, event) -> int:
         """The group that ranks a node, else its parent's."""
-        level = next((s.level for s in scores.get(event.node, []) if s.level), None)
+        level = self.level.get(event.node)
         if level is None:
             return self.group.get(event.parent, 0)
         if level not in self.levels:
@@ -350,7 +355,9 @@ class BeamTree:
         self.front = [n for n in sorted(self.live) if n in self.looks]
         for node in self.front:
             given = next((s for s in scores.get(node, []) if s.rank is not None), None)
-            total = given.total if given and given.name == "sum_logprob" else self.nodes.total.get(node)
+            total = (
+                given.total if given and given.name == ScoreName.SUM_LOGPROB else self.nodes.total.get(node)
+            )
             words = [f"#{given.rank}"] if given and self.rows > 1 else []
             words += [f"{total:.1f}".replace("-", "−")] if total is not None else ["?"]
             more = {"note_more": f"{100 * self.weight[node]:.0f} %"}

@@ -1,13 +1,13 @@
 """Branches: the look-ahead from each candidate where a method looked ahead, and which one it took.
 
-A fold over Propose (source "lookahead"), Score and Commit: one table per step that looked ahead, one row per
+A fold over Propose (source "lookahead"), Rank and Commit: one table per step that looked ahead, one row per
 ranked candidate. Where a score has the parts `logprob` and `value`, both stand before their total, else the
 mean of the log-probabilities. Knows no strategy.
 """
 
 import math
 
-from decoders.trace.events import Score
+from decoders.trace.scores import Rank
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 HEADING, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
@@ -75,7 +75,7 @@ class Branches:
             if event.source == "lookahead":
                 home, words = ahead.get(event.parent, (event.parent, ""))
                 ahead[event.node] = (home, words + self.nodes.text(event.node))
-        scores = {e.node: e for e in step.events if isinstance(e, Score) and e.rank is not None}
+        scores = {e.node: e for e in step.of(Rank) if e.rank is not None}
         candidates = [event.node for event in born if event.node in scores]
         valued = any("value" in scores[node].parts for node in candidates)
         if not candidates or not (ahead or valued):

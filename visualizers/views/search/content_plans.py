@@ -1,12 +1,13 @@
 """Content plans: the units of the prompt, the search over plans of them, and the summary that each became.
 
-A fold over Score ("unit": a clause of the prompt, its parts are its `first` and `last` token; "plan": a plan
-so far, its level names its units; "adherence" and "reranker" of a summary, the level names its plan), Propose
-and Commit. Knows no strategy.
+A fold over Span ("unit": a clause of the prompt), Rank ("plan": a plan so far, with its units; "reranker" of
+a summary, whose level is its plan's), Measure ("adherence" of a summary), Propose and Commit. Knows no
+strategy.
 """
 
-from decoders.trace.events import Propose, Score
-from visualizers.scene.marks import Header, Nodes, Op, many, numbered, view
+from decoders.trace.events import Propose
+from decoders.trace.scores import Measure, Rank, ScoreName, Span
+from visualizers.scene.marks import Header, Nodes, Op, many, view
 from visualizers.views.any_lane.entropy import mark
 
 LINE = 14  # tokens in a line, unless a sentence ends before
@@ -29,7 +30,8 @@ class ContentPlans:
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
         self.units: list[str] = []
-        self.paths: dict[str, tuple[float, float]] = {}  # level of a plan -> where its last unit is drawn
+        self.plans: dict[str, list[int]] = {}  # name of a plan -> its units
+        self.paths: dict[str, tuple[float, float]] = {}  # plan -> where its last unit is drawn
         self.there: dict[tuple[int, int], int] = {}  # column and unit -> plans drawn there
         self.state: dict[str, str] = {}
         self.whole: dict[str, float] = {}  # plan -> log-probability
@@ -76,16 +78,14 @@ class ContentPlans:
         ops: list[Op] = []
         plans = []
         for event in step.events:
-            if not isinstance(event, Score):
-                continue
-            match event.name:
-                case "unit":
+            match event:
+                case Span(name=ScoreName.UNIT):
                     ops += self._unit(event)
-                case "plan":
+                case Rank(name=ScoreName.PLAN):
                     plans.append(event)
-                case "adherence":
+                case Measure(name=ScoreName.ADHERENCE):
                     self.adherence[event.level] = event.total
-                case "reranker":
+                case Rank(name=ScoreName.RERANKER):
                     ops += self._summary(event)
         ops += self._plans(plans) if plans else self._over(step)
         if not (caption := self._caption(step)):
@@ -98,9 +98,8 @@ class ContentPlans:
 
     def _unit(self, event) -> list[Op]:
         """A row with the words of a unit; its salience after it."""
-        first, last = (int(event.parts[end]) for end in ("first", "last"))
         bytes_of = self.nodes.header.vocabulary
-        words = b"".join(bytes_of.get(self.nodes.token[n], b"?") for n in range(first, last + 1))
+        words = b"".join(bytes_of.get(self.nodes.token[n], b"?") for n in range(event.first, event.last + 1))
         text, at = words.decode("utf-8", "replace").strip(), len(self.units)
         self.units.append(text)
         place = {"panel": "units", "y0": at - 0.5, "y1": at + 0.5, "rule": False}
@@ -119,7 +118,7 @@ class ContentPlans:
     def _plans(self, plans: list) -> list[Op]:
         """Plans that got another unit, and which plans continue."""
         ops: list[Op] = []
-        plans = [event for event in plans if numbered(event.level, 0) > 0]  # others name no unit
+        plans = [event for event in plans if event.units and event.units[-1] > 0]  # others name no unit
         for event in plans:
             if event.level not in self.paths:
                 ops += self._grown(event)
@@ -135,17 +134,23 @@ class ContentPlans:
 
     def _continuing(self, kept: set[str]) -> list[Op]:
         """Whole plans, prefixes of plans that are kept, and all others, which are not."""
-        alive = {level for one in kept for level in prefixes(one)}
+        alive = {level for one in kept for level in self._prefixes(one)}
         ops = []
         for level in self.paths:
             state = "finished" if level in self.last else "live" if level in alive else "pruned"
             ops += self._look(level, state)
         return ops
 
+    def _prefixes(self, plan: str) -> list[str]:
+        """All prefixes of a plan, itself included."""
+        units = self.plans.get(plan, [])
+        return [name_of(units[: count + 1]) for count in range(len(units))]
+
     def _grown(self, event) -> list[Op]:
         """A plan's newest unit, in the row of this unit, and the line to it."""
-        level, units = event.level, event.level.split()
-        x, row = len(units), numbered(level, 1) - 1
+        level, units = event.level, event.units
+        x, row = len(units), units[-1] - 1
+        self.plans[level] = units
         many = self.there[x, row] = self.there.get((x, row), -1) + 1
         y = row + APART * ((many + 1) // 2) * (1 if many % 2 else -1)
         self.paths[level], self.state[level] = (x, y), "live"
@@ -154,7 +159,7 @@ class ContentPlans:
         ops = [
             mark(f"p{level}", "node", **place, state="live", weight=0.5, quiet=True, hover=hover),
         ]
-        if (before := level.rpartition(" ")[0]) in self.paths:
+        if (before := name_of(units[:-1])) in self.paths:
             x0, y0 = self.paths[before]
             line = {"panel": "units", "x0": x0, "y0": round(y0, 3), "x1": x, "y1": round(y, 3)}
             ops.insert(0, mark(f"e{level}", "edge", **line, state="live", weight=0.4))
@@ -167,7 +172,7 @@ class ContentPlans:
         self.state[level] = state
         note = minus(self.whole[level]) if level in self.last else None
         ops = [{"id": f"p{level}", "set": {"state": state, "note": note, "note_priority": 4}}]
-        if " " in level:
+        if len(self.plans[level]) > 1:
             ops.append({"id": f"e{level}", "set": {"state": state if state != "finished" else "live"}})
         return ops
 
@@ -176,7 +181,7 @@ class ContentPlans:
     def _summary(self, event) -> list[Op]:
         """The summary of a plan, line by line, with its scores."""
         level, best = event.level, event.rank == 1
-        ops = [op for one in prefixes(level) for op in self._look(one, "chosen")] if best else []
+        ops = [op for one in self._prefixes(level) for op in self._look(one, "chosen")] if best else []
         y = len(self.units) + 0.4 + self.lines + 0.6 * len(self.summarised)
         self.summarised.append(level)
         lines = self._lines(event.node)
@@ -205,11 +210,11 @@ class ContentPlans:
 
     def _caption(self, step) -> tuple[str, str] | None:
         """What happened: a few bold words, and the rest."""
-        scores = [e for e in step.events if isinstance(e, Score)]
-        if ranked := [e for e in scores if e.name == "reranker"]:
+        scores = step.of(Rank)
+        if ranked := [e for e in scores if e.name == ScoreName.RERANKER]:
             best = min(ranked, key=lambda e: e.rank)
             return f"plan {best.level} is output", f": its summary has {minus(best.total)} per token."
-        if plans := [e for e in scores if e.name == "plan"]:
+        if plans := [e for e in scores if e.name == ScoreName.PLAN]:
             whole = sum(bool(e.parts["whole"]) for e in plans)
             return (
                 f"{many(whole, 'whole plan')}",
@@ -223,7 +228,6 @@ class ContentPlans:
         )
 
 
-def prefixes(level: str) -> list[str]:
-    """All prefixes of a plan, itself included."""
-    units = level.split()
-    return [" ".join(units[: count + 1]) for count in range(len(units))]
+def name_of(units: list[int]) -> str:
+    """A plan's name: its units in order."""
+    return " ".join(map(str, units))

@@ -1,6 +1,6 @@
 """Document: the sentences of a prompt's document, where passages may begin, and where the text would end.
 
-A fold over Score ("sentence prefix": the mean of log p of a prefix, with the sentence that it stands for;
+A fold over Rank ("sentence prefix": the mean of log p of a prefix, with the sentence that it stands for;
 "end of text": the log-probability of an end after a sentence, with the passage's first sentence) and Commit.
 Knows no strategy.
 """
@@ -8,7 +8,7 @@ Knows no strategy.
 import math
 
 from decoders.document import document_of, sentences_of
-from decoders.trace.events import Score
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 
 FLAG, FIRST = 1.0, 2.1  # columns of the flags, and of the first passage's curve
@@ -78,11 +78,11 @@ class Document:
         ops: list[Op] = []
         ends = []
         for event in step.events:
-            if not isinstance(event, Score) or "sentence" not in event.parts:
+            if not isinstance(event, Rank) or "sentence" not in event.parts:
                 continue
-            if event.name == "sentence prefix":
+            if event.name == ScoreName.SENTENCE_PREFIX:
                 ops += self._flag(event)
-            elif event.name == "end of text":
+            elif event.name == ScoreName.END_OF_TEXT:
                 ends.append(event)
         starts = list(dict.fromkeys(int(e.parts["from"]) for e in ends))
         ops += [

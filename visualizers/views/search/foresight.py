@@ -1,11 +1,12 @@
 """Foresight: which next steps were sampled, the look-ahead from each, and which of them continued.
 
-A fold over Propose, Verdict and Score ("step" for a step that was pruned, "foresight" for one that was
-scored; its level is its cluster). Each step of the strategy is a table: one row per candidate, with its
+A fold over Propose, Verdict and Rank ("step" for a step that was pruned, "foresight" for one that was
+scored; its number is its cluster). Each step of the strategy is a table: one row per candidate, with its
 words, the words ahead of it, its cluster, and its numbers. Knows no strategy.
 """
 
-from decoders.trace.events import Note, Propose, Score
+from decoders.trace.events import Note, Propose
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 HEADER, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
@@ -59,7 +60,7 @@ class Foresight:
                     if event.source == "lookahead":
                         home = ahead.get(event.parent, (event.parent, ""))
                         ahead[event.node] = (home[0], home[1] + self.nodes.text(event.node))
-                case Score() if event.name in ("step", "foresight"):
+                case Rank(name=ScoreName.STEP | ScoreName.FORESIGHT):
                     scores[event.node] = event
                 case Note():
                     note = event.text
@@ -73,7 +74,7 @@ class Foresight:
         for row, node in enumerate(order):
             ops += self._row(scores[node], self._words(node, born), words.get(node, ""), top + row + 0.5)
         self.y = top + len(order) + GAP
-        weighed = [s for s in scores.values() if s.name == "foresight"]
+        weighed = [s for s in scores.values() if s.name == ScoreName.FORESIGHT]
         drawn = sum(s.rank is not None for s in weighed)
         counts = f"{many(len(scores), 'candidate')}, {len(weighed)} scored, {drawn} drawn"
         say = f"Step {step.index + 1}: {counts}. {note}"
@@ -102,7 +103,7 @@ class Foresight:
 
     def _row(self, score, step_text: str, ahead: str, y: float) -> list[Op]:
         """A candidate: its words, the words ahead, and its numbers."""
-        weighed, parts = score.name == "foresight", score.parts
+        weighed, parts = score.name == ScoreName.FORESIGHT, score.parts
         state = "chosen" if score.rank is not None else "live" if weighed else "pruned"
         name = f"n{score.node}.{self.steps}"
         hover = [step_text, self._hover(score)]
@@ -117,8 +118,8 @@ class Foresight:
         bars = [(PROBABILITY, score.total, f"{score.total:.2f}")]
         gain = parts.get("advantage", 0.0)
         bars.append((ADVANTAGE, 1 / (1 + 2.718281828 ** (-4 * gain)), SIGNED.format(gain).replace("-", "−")))
-        if score.level:
-            bars.append((CLUSTER, parts.get("share", 0.0), score.level.rsplit(" ", 1)[-1]))
+        if score.number is not None:
+            bars.append((CLUSTER, parts.get("share", 0.0), str(score.number)))
         for place, amount, text in bars:
             cell = self._cell(f"{name}.{place[0]}", place, y, text, hover)
             ops.append(cell | {"state": "prompt", "fill": "amount", "weight": round(DARKEST * amount, 4)})
@@ -131,7 +132,7 @@ class Foresight:
 
     def _hover(self, score) -> str:
         """The numbers of a candidate, in words."""
-        if score.name == "step":
+        if score.name == ScoreName.STEP:
             return f"pruned: mean log p of the step {score.total:.2f}".replace("-", "−")
         parts = score.parts
         text = f"log p of the step {parts.get('step', 0.0):.2f}, ahead {parts.get('foresight', 0.0):.2f}"

@@ -1,10 +1,11 @@
 """Queue: what was first in the queue after each step, with priorities, and how many waited.
 
-A fold over Propose, Score ("priority"), Verdict and Commit; a state leaves the queue when something is
+A fold over Propose, Rank ("priority"), Verdict and Commit; a state leaves the queue when something is
 proposed below it, or when it gets a verdict. x is the step, y the place in the queue. Knows no strategy.
 """
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, view
 
 ROWS = 5  # places of the queue that are shown
@@ -65,7 +66,7 @@ class Queue:
                 case Propose():
                     self.nodes.add(event)
                     left.add(event.parent)
-                case Score() if event.name == "priority":
+                case Rank(name=ScoreName.PRIORITY):
                     self.priority[event.node] = event.total
                     self.since[event.node] = number
                 case Verdict() if event.status != "finished":

@@ -1,13 +1,12 @@
 """Sample trie: the texts that a sampler drew one after another, as one trie, and what it learned of prefixes.
 
-A fold over Propose, Verdict and Score ("allowed future": the bound c~ of a prefix, with the probability of
+A fold over Propose, Verdict and Measure ("allowed future": the bound c~ of a prefix, with the probability of
 its last token under the mask alone and with what was learned). Knows no strategy.
 """
 
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
-NAME = "allowed future"
 BAR = 0.8  # columns of a bar of probability 1
 STATES = {"rejected": "rejected", "finished": "finished", "pruned": "pruned"}
 
@@ -67,7 +66,7 @@ class SampleTrie:
         for node, verdict in verdicts.items():
             ops += self._judged(node, verdict)
         for event in step.events:
-            if isinstance(event, Score) and event.name == NAME:
+            if isinstance(event, Measure) and event.name == ScoreName.ALLOWED_FUTURE:
                 ops += self._learned(event)
         if commits:
             ops += [{"id": f"n{n}", "set": {"state": "chosen"}} for n in commits if n in self.states]

@@ -1,18 +1,19 @@
 """Score terms: the sums that rank texts, term by term: likelihood and what was added to it, or the cost so
 far and the estimated cost to come.
 
-A fold over Propose, Score (of a sum with the part `sum_logprob` and one more, a rank if it is live; or of a
+A fold over Propose, Rank (of a sum with the part `sum_logprob` and one more, a rank if it is live; or of a
 "priority" with the parts `g` and `h`, lower is better), Verdict and Commit. A column is a step; each
 candidate has two bars: a dark one from 0 down to its first part, and beside it a light one from there to its
 sum. Where likelihood counts with a weight, the dark one is as long as it counts. Knows no strategy.
 """
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.axis_scale import Scale
 from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
-LIKELY, PAID, TO_COME, WAITS = "sum_logprob", "g", "h", "priority"
+LIKELY, PAID, TO_COME = "sum_logprob", "g", "h"  # parts of a sum
 MAX_CANDIDATES = 8  # candidates drawn per column: the live ones, then the best of the others
 SHARE = 0.86  # of a column's width, for its candidates
 DARK, LIGHT = 0, 3  # greys
@@ -78,7 +79,7 @@ class ScoreTerms:
                     self.nodes.add(event)
                     if event.parent in self.dots:
                         fates[event.parent] = "opened"
-                case Score() if self._first(event) is not None:
+                case Rank() if self._first(event) is not None:
                     scored[event.node] = event  # the last score has the rank
                 case Verdict():
                     fates[event.node] = event.status
@@ -87,7 +88,7 @@ class ScoreTerms:
         fresh = [e for e in scored.values() if e.node not in self.places]
         fresh.sort(key=lambda e: (e.rank is None and fates.get(e.node) != "finished", -e.total))
         ops = self._candidates(fresh[:MAX_CANDIDATES]) if fresh else []
-        fates |= {e.node: "live" for e in fresh if e.rank is not None or e.name == WAITS}
+        fates |= {e.node: "live" for e in fresh if e.rank is not None or e.name == ScoreName.PRIORITY}
         for node, fate in (fates | dict.fromkeys(final, "chosen")).items():
             if node in self.places:
                 ops += self._fate(node, fate)
@@ -129,14 +130,13 @@ class ScoreTerms:
             self.places[node] = round(x, 4)
         best = max(scored, key=lambda e: e.total)
         heading = {"lead": f"step {self.column}, the best", "heading": f": {self._words(best)}."}
-        short = {
-            "short": f": {number_text(abs(best.total)) if best.name == WAITS else number_text(best.total)}."
-        }
+        shown = abs(best.total) if best.name == ScoreName.PRIORITY else best.total
+        short = {"short": f": {number_text(shown)}."}
         return [*ops, {"id": "heading", "set": heading | short}, {"say": "".join(heading.values())}]
 
     def _first(self, event) -> float | None:
         """What the first part contributes to a sum; None if it is not a sum of two."""
-        if event.name == WAITS and {PAID, TO_COME} <= set(event.parts):
+        if event.name == ScoreName.PRIORITY and {PAID, TO_COME} <= set(event.parts):
             return -event.parts[PAID]
         if LIKELY not in event.parts or len(event.parts) < 2:
             return None
@@ -144,7 +144,7 @@ class ScoreTerms:
 
     def _words(self, event) -> str:
         """`sum −1.20: log p −0.90, diversity −0.30`, with a weight `0.1 log p −0.90`; `f 1.00: g .., ..`."""
-        if event.name == WAITS:
+        if event.name == ScoreName.PRIORITY:
             paid, to_come = (number_text(event.parts[part]) for part in (PAID, TO_COME))
             return f"f {number_text(-event.total)}: g {paid}, h {to_come}"
         first, name = self._first(event), next(name for name in event.parts if name != LIKELY)

@@ -1,16 +1,17 @@
 """Scores: the score of each candidate of a round, which of them stayed, and which came from which.
 
-A fold over Propose, Score ("reward"), Verdict and Commit. A column is a step in which texts were given
+A fold over Propose, Rank ("reward"), Verdict and Commit. A column is a step in which texts were given
 scores, y the score; in its column a candidate stands where its score's part `aside` says, else in the order
 in which they came. Knows no strategy.
 """
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.axis_scale import Scale
 from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
-NAME, ASIDE, LIMIT = "reward", "aside", "threshold"
+ASIDE, LIMIT = "aside", "threshold"
 MIN_SPAN = 0.5  # least span of scores that the scale shows
 HALF = 0.4  # of a column, to either side of its middle
 LOST = ("pruned", "rejected")
@@ -65,7 +66,7 @@ class Scores:
             match event:
                 case Propose():
                     self.nodes.add(event)
-                case Score() if event.name == NAME and event.node not in self.placed:
+                case Rank(name=ScoreName.REWARD) if event.node not in self.placed:
                     scored.append(event)
                 case Verdict() if event.status in LOST:
                     fates[event.node] = {"role": "soft", "glyph": "diamond"}

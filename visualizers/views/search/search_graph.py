@@ -1,6 +1,6 @@
 """Search graph: in which order prefixes were opened, what still waits, and where two paths met.
 
-A fold over Propose, Score ("priority"), Verdict and Commit; it serves any strategy that keeps a queue. A node
+A fold over Propose, Rank ("priority"), Verdict and Commit; it serves any strategy that keeps a queue. A node
 was opened when something is proposed below it. x is the token position, y one of a few rows. There is no room
 for all states: the leading ones are drawn, with the paths to them, and every node counts its undrawn
 children. A drawn node keeps its place until it makes room for others; if it returns, it may get another.
@@ -9,7 +9,8 @@ Knows no strategy.
 
 import math
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Score, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, probability, view
 
 ROWS = 5
@@ -135,7 +136,7 @@ class SearchGraph:
                         opened.append(event.parent)
                 case Score():
                     self.total[event.node] = event.total
-                    if event.name == "priority":
+                    if event.name == ScoreName.PRIORITY:
                         self.waiting[event.node] = event.total
                 case Verdict():
                     self.status[event.node], self.reason[event.node] = event.status, self.nodes.reason(event)

@@ -1,14 +1,15 @@
 """Segments: a text that is made of steps, each tried, scored, and kept or not.
 
-A fold over Propose, Score, Verdict and Commit. x is the token position, a segment is a run of tokens in one
+A fold over Propose, Rank, Verdict and Commit. x is the token position, a segment is a run of tokens in one
 row that ends where it was scored; the alternatives that were tried lie in other rows. Knows no strategy.
 """
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 # name of a score -> its letter, the part that it is compared with
-SCORES = {"reward": ("r", "threshold"), "priority": ("f", None)}
+SCORES = {ScoreName.REWARD: ("r", "threshold"), ScoreName.PRIORITY: ("f", None)}
 VALUE = 1  # columns after a piece, for its score
 LOST = ("rejected", "pruned")
 
@@ -59,7 +60,7 @@ class Segments:
                 case Propose():
                     self.nodes.add(event)
                     ops += self._token(event.node, event.parent)
-                case Score() if event.name in SCORES and event.node in self.piece:
+                case Rank() if event.name in SCORES and event.node in self.piece:
                     ops += self._value(event)
                 case Verdict() if event.node in self.piece:
                     ops += self._judge(event)
@@ -120,7 +121,7 @@ class Segments:
         node, (letter, against) = event.node, SCORES[event.name]
         self.closed.add(node)
         self.right[self.row[node]] = self.nodes.position[node] + VALUE
-        value = abs(event.total) if event.name == "priority" else event.total
+        value = abs(event.total) if event.name == ScoreName.PRIORITY else event.total
         text = number(value)
         hover = [f"{letter} {value:.3f}"]
         hover += [f"{name.replace('_', ' ')} {part:.3f}" for name, part in event.parts.items()]
@@ -157,7 +158,7 @@ class Segments:
         return [{"id": f"n{node}", "set": {"state": state, "fill": fill}} for node in nodes]
 
     def _caption(self, step) -> str:
-        scored = [e for e in step.events if isinstance(e, Score) and e.name in SCORES]
+        scored = [e for e in step.of(Rank) if e.name in SCORES]
         if not scored:
             return f"Step {step.index + 1}: {many(len(self.piece), 'token')} written in all."
         last = scored[-1]

@@ -1,13 +1,14 @@
 """Span map: how likely each span of a passage is as the answer, by where it begins and how long it is.
 
-A fold over Propose, Score ("span", and "greedy" for the path of greedy decoding), Verdict and Commit. A row
+A fold over Propose, Rank ("span", and "greedy" for the path of greedy decoding), Verdict and Commit. A row
 is a prefix, a cell the token that a span ends with; the darker, the more likely. Prefixes that continue
 differently share their first cells; each other continuation has a row of its own. Knows no strategy.
 """
 
 import math
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 
 FAINT = -30.0  # log p of a span with the lightest grey
@@ -56,9 +57,9 @@ class SpanMap:
                 case Propose():
                     self.nodes.add(event)
                     born.append(event)
-                case Score() if event.name == "span":
+                case Rank(name=ScoreName.SPAN):
                     scores[event.node] = event
-                case Score() if event.name == "greedy":
+                case Rank(name=ScoreName.GREEDY_SPAN):
                     greedy.append(event.node)
                 case Verdict() if event.status == "finished":
                     ended.add(event.node)

@@ -1,19 +1,19 @@
 """Superposition: the drafts that share every forward, how much each weighed in it, and what it offered.
 
-A fold over Propose, Verdict, Commit, Distribution (view "combined": the shared row) and Score ("share" of a
-draft in a mixture, "sum_logprob" with a rank: the drafts that live, "linearity": how similar a mixture's
-states are to the drafts' own). Knows no strategy, and never looks ahead.
+A fold over Propose, Verdict, Commit, Distribution (view "combined": the shared row), Measure ("share" of
+a draft in a mixture, "linearity": how similar a mixture's states are to the drafts' own) and Rank
+("sum_logprob" with a rank: the drafts that live). Knows no strategy, and never looks ahead.
 """
 
 import math
 
-from decoders.trace.events import Distribution, Score
+from decoders.trace.events import Distribution
+from decoders.trace.scores import Measure, Rank, ScoreName
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
 TOP = 5  # tokens stacked of the shared row
-SHARED, SHARE, SUM, LINEAR = "combined", "share", "sum_logprob", "linearity"
-FINISHED = "length_penalised"
+SHARED = "combined"
 WIDE = 0.74  # a cell, of a column: lines run between them
 DARKEST = 0.6  # so that words on grey stay readable
 
@@ -73,13 +73,13 @@ class Superposition:
                 case Distribution() if event.view == SHARED:
                     self.shared = event.top[:TOP]
                     ops += self._shared(self.nodes.position[event.node] + 1)
-                case Score() if event.name == SHARE:
+                case Measure(name=ScoreName.SHARE):
                     ops += self._weigh(event.node, event.total)
-                case Score() if event.name == LINEAR:
+                case Measure(name=ScoreName.LINEARITY):
                     ops += self._linear(self.nodes.position[event.node] + 1, event)
-                case Score() if event.name == SUM and event.rank is not None:
+                case Rank(name=ScoreName.SUM_LOGPROB) if event.rank is not None:
                     ranked.append((event.rank, event.node, event.total))
-                case Score() if event.name == FINISHED and event.node not in self.row:
+                case Rank(name=ScoreName.LENGTH_PENALISED) if event.node not in self.row:
                     ended.append((event.node, event.total))
         for _, node, total in sorted(ranked):
             ops += self._draft(node, total)

@@ -1,7 +1,7 @@
 """Topics: the topic of each sentence of a text, and which topics were likely where it began.
 
 A fold over Distribution (processed, of the level "topics": what was offered after a sentence), Propose,
-Verdict, Score (rank 1: the best text so far) and Commit. Columns are tokens of the best text so far,
+Verdict, Rank (rank 1: the best text so far) and Commit. Columns are tokens of the best text so far,
 rewritten where another overtakes it; a topic is a row, and a token lies in the row of its sentence. What is
 proposed where a sentence begins is a topic. Knows no strategy.
 """
@@ -9,7 +9,8 @@ proposed where a sentence begins is a topic. Knows no strategy.
 import math
 from itertools import takewhile
 
-from decoders.trace.events import Commit, Distribution, Propose, Score, Verdict
+from decoders.trace.events import Commit, Distribution, Propose, Verdict
+from decoders.trace.scores import Rank
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
@@ -77,7 +78,7 @@ class Topics:
                         ops += self._rows([event.token])
                 case Verdict() if event.status == "forced":
                     self.forced[event.node] = self.nodes.reason(event) or "forced"
-                case Score() if event.rank == 1:
+                case Rank(rank=1):
                     best = event.node
                 case Commit():
                     commits += event.nodes

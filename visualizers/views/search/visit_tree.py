@@ -1,11 +1,11 @@
 """Visit tree: how often each prefix was tried, the best result that was seen after it, and the best texts.
 
-A fold over Propose, Score ("visits": how many results came back through a node, with the best of them or
+A fold over Propose, Rank ("visits": how many results came back through a node, with the best of them or
 their mean and its prior; "text_value": what a finished text is worth), Verdict and Commit. Drawn like the
 search graph, with other words. Knows no strategy.
 """
 
-from decoders.trace.events import Score
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.marks import Header, Op, many, probability, view
 from visualizers.views.search.search_graph import LISTED, ROWS, SearchGraph
 
@@ -44,14 +44,14 @@ class VisitTree(SearchGraph):
         is, not the completions.
         """
         for event in step.events:
-            if not isinstance(event, Score):
+            if not isinstance(event, Rank):
                 continue
-            if event.name == "visits":
+            if event.name == ScoreName.VISITS:
                 if "mean" in event.parts:
                     self.word = "their mean"
                 value = event.parts.get("mean", event.parts.get("value", 0.0))
                 self.visits[event.node] = (round(event.total), value, event.parts.get("prior", 0.0))
-            if event.name == "text_value":
+            if event.name == ScoreName.TEXT_VALUE:
                 self.newest = event.node
                 self.value.setdefault(event.node, event.total)
                 self.rollout.setdefault(event.node, step.index + 1)

@@ -1,12 +1,13 @@
 """Writing order: which part of a text was written when, where the model became uncertain, and where it jumped
 to.
 
-A fold over Propose (whose source names the zone), Score (a largest probability with its `limit`), Verdict,
+A fold over Propose (whose source names the zone), Measure (a largest probability with its `limit`), Verdict,
 Commit and Note. x is the order of writing, a zone is a row, from the top in the order of the text. Knows no
 strategy.
 """
 
-from decoders.trace.events import Commit, Note, Propose, Score, Verdict
+from decoders.trace.events import Commit, Note, Propose, Verdict
+from decoders.trace.scores import Measure
 from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
@@ -66,7 +67,7 @@ class WritingOrder:
                     self.nodes.add(event)
                     if event.source in PARTS:
                         ops += self._written(event.node, PARTS.index(event.source))
-                case Score() if "limit" in event.parts and event.node in self.column:
+                case Measure() if event.limit is not None and event.node in self.column:
                     ops += self._sure(event)
                 case Verdict() if event.node in self.column:
                     ops += self._judged(event)
@@ -100,7 +101,7 @@ class WritingOrder:
 
     def _sure(self, score) -> list[Op]:
         """The largest probability where a token was chosen, against its limit."""
-        x, limit = self.column[score.node], score.parts["limit"]
+        x, limit = self.column[score.node], score.limit
         text = f"largest probability {probability(score.total)}, tau {limit:g}"
         ops = [
             mark(f"s{x}", "step", panel="number", x=x, y=round(score.total, 4), node=score.node),

@@ -1,19 +1,18 @@
 """Batch: several texts that share every forward, round by round, each at its own position.
 
-A fold over Cell events that name a text in their level, and over Forward and Score: one band of rows per
+A fold over Cell events that name a text in their level, and over Forward and Measure: one band of rows per
 round, one row per text. At the left is its cached text, to scale, then its guesses in columns and what became
 of them. Knows no strategy by name.
 """
 
-from decoders.trace.events import Cell, Forward, Score
+from decoders.trace.events import Cell, Forward
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.scene.marks import STATES, Header, Op, many, probability, scroll_row, view, visible, were
 from visualizers.scene.verdict_marks import GLYPHS, look
 
 HEADER, CELL, GAP = 0.68, 0.94, 0.12  # heights in rows: a round's heading, a cell, the space below a round
 LEFT, EDGE = -1.45, 0.4  # columns between which the caches are drawn
 OWN = ("resampled", "bonus", "settled")
-PADDING, LENGTH, BUDGET = "padding", "draft length", "budget"  # names of the scores that are read
-READY = "readiness"
 
 
 @view("batch", "Batch")
@@ -82,8 +81,8 @@ class Batch:
         if not texts:
             return []
         self.rounds += 1
-        scores = [event for event in step.events if isinstance(event, Score)]
-        padding = {event.level: event for event in scores if event.name == PADDING}
+        scores = step.of(Measure)
+        padding = {event.level: event for event in scores if event.name == ScoreName.PADDING}
         longest = max(
             cells[0].position + (padding[name].total if name in padding else 0)
             for name, cells in texts.items()
@@ -92,7 +91,7 @@ class Batch:
         ops, edge, accepted, drafted = [], [], 0, 0
         for row, (name, cells) in enumerate(texts.items()):
             y, got = top + row, [cell for cell in cells if kept(cell)]
-            ready = next((e for e in scores if e.name == READY and e.level == name), None)
+            ready = next((e for e in scores if e.name == ScoreName.READINESS and e.level == name), None)
             ops += [
                 self._row(name, cells, got, y, ready),
                 *self._cache(name, cells, padding.get(name), longest, y),
@@ -119,10 +118,10 @@ class Batch:
         """The heading of a round."""
         counts = {event.name: round(event.total) for event in scores}
         parts = [f"Round {self.rounds}", f"{accepted} of {drafted} accepted" if drafted else "no guesses"]
-        if LENGTH in counts:
-            parts.append(f"draft length {counts[LENGTH]}")
-        if BUDGET in counts:
-            parts.append(f"budget {counts[BUDGET]}")
+        if ScoreName.DRAFT_LENGTH in counts:
+            parts.append(f"draft length {counts[ScoreName.DRAFT_LENGTH]}")
+        if ScoreName.BUDGET in counts:
+            parts.append(f"budget {counts[ScoreName.BUDGET]}")
         return " · ".join(parts)
 
     def _total(self, step, texts) -> list[Op]:

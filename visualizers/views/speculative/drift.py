@@ -1,15 +1,16 @@
 """Drift: how far the features that a drafter continues with are from the target's own, round by round and
 depth by depth.
 
-A fold over Score (the name "drift", its level the depth below the root) and Verdict. Knows no strategy: a
+A fold over Measure (the name "drift", its number the depth below the root) and Verdict. Knows no strategy: a
 column per round, a row per depth, and in each cell the mean over the nodes of that depth that both models
 have read.
 """
 
 from statistics import fmean
 
-from decoders.trace.events import Score, Verdict
-from visualizers.scene.marks import Header, Nodes, Op, numbered, view
+from decoders.trace.events import Verdict
+from decoders.trace.scores import Measure, ScoreName
+from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
 ROWS = 8  # most depths shown
@@ -53,10 +54,10 @@ class Drift:
         """A column, if this step recorded a drift."""
         self.nodes.read(step)
         accepted = {event.node for event in step.of(Verdict) if event.status == "accepted"}
-        by_depth: dict[int, list[Score]] = {}
-        for event in step.of(Score):
-            if event.name == "drift" and event.level:
-                by_depth.setdefault(numbered(event.level, 0), []).append(event)
+        by_depth: dict[int, list[Measure]] = {}
+        for event in step.of(Measure):
+            if event.name == ScoreName.DRIFT and event.number is not None:
+                by_depth.setdefault(event.number, []).append(event)
         if not by_depth:
             return []
         self.round += 1
@@ -72,7 +73,7 @@ class Drift:
                 ops.append(self._cell(depth, scores, accepted))
         return [*ops, self._heading(), {"front": [self.round, ROWS / 2]}, {"say": self._caption(by_depth)}]
 
-    def _cell(self, depth: int, scores: list[Score], accepted: set[int]) -> Op:
+    def _cell(self, depth: int, scores: list[Measure], accepted: set[int]) -> Op:
         """One depth of one round."""
         mean = fmean(score.total for score in scores)
         kept = any(score.node in accepted for score in scores)
@@ -93,7 +94,7 @@ class Drift:
         rest = f"; deeper {', '.join(means[1:])}, as means so far." if means[1:] else ", as a mean so far."
         return {"id": "heading", "set": {"lead": lead, "heading": rest}}
 
-    def _caption(self, by_depth: dict[int, list[Score]]) -> str:
+    def _caption(self, by_depth: dict[int, list[Measure]]) -> str:
         """`Round 3: drift 0.02 at the root, 0.10 at depth 1.`"""
         means = (
             f"{fmean(s.total for s in scores):.2f} " + ("at the root" if depth == 0 else f"at depth {depth}")

@@ -1,14 +1,15 @@
 """Layers: which layers of the target ran for each draft and each verification, and which were left out.
 
-A fold over Forward (its scope says which layers ran, if not all), Propose, Verdict, Commit and Score (of the
-levels "adopted" and "not adopted": the score of a choice of layers). A column is what ran for one token: a
+A fold over Forward (its scope says which layers ran, if not all), Propose, Verdict, Commit and Measure (of
+the levels "adopted" and "not adopted": how good a choice of layers is). A column is what ran for one token: a
 forward, or several side by side; forwards that choose layers share one. Knows no strategy.
 """
 
 from dataclasses import dataclass, field
 
 from decoders.engine.layers import Layers as LayerSet
-from decoders.trace.events import Forward, Propose, Score
+from decoders.trace.events import Forward, Propose
+from decoders.trace.scores import Measure
 from visualizers.scene.marks import STATES, Header, Nodes, Op, three_digits, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.entropy import mark
@@ -254,7 +255,7 @@ def gathered(events, model: str) -> list[Column]:
                 columns[-1].forwards.append(event)
             case Propose() if columns:
                 columns[-1].born.append(event)
-            case Score() if columns and event.level in (ADOPTED, LEFT):
+            case Measure() if columns and event.level in (ADOPTED, LEFT):
                 columns[-1].choices.append(event)
     return columns
 

@@ -1,14 +1,14 @@
 """Note bus: which notes each of several parallel streams read, round by round, and which ones they sent.
 
-A fold over the readiness of blocks (Score), links of kind "note" and Cell events, as `graphs/notes.py` reads
-them. One band of rows per round: above, the notes on the bus, the oldest first; below, a row for each stream
-that wrote: the weight with which it read each note, the block that it wrote then, and the note that it sent
-after it. Knows no strategy.
+A fold over the readiness of blocks (Measure), links of kind "note" and Cell events, as `graphs/notes.py`
+reads them. One band of rows per round: above, the notes on the bus, the oldest first; below, a row for each
+stream that wrote: the weight with which it read each note, the block that it wrote then, and the note that it
+sent after it. Knows no strategy.
 """
 
 from collections import defaultdict
 
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.graphs.notes import PLANNER, Block, Bus, text_of
 from visualizers.scene.marks import Header, Op, many, probability, scroll_row, three_digits, view, visible
 from visualizers.scene.verdict_marks import GLYPHS, look
@@ -16,7 +16,6 @@ from visualizers.views.any_lane.entropy import mark
 
 HEADER, CELL, GAP = 0.7, 0.92, 0.3  # heights in rows: a round's heading, a cell, the space below a round
 WIDE = 5  # columns of a block
-GATE = "gate"  # name of the scores that say how far a layer lets notes in
 
 
 @view("note_bus", "Note bus")
@@ -67,7 +66,7 @@ class NoteBus:
 
     def feed(self, step) -> list[Op]:
         """One round: the notes on the bus, and what every stream read, wrote and sent."""
-        for score in (e for e in step.events if isinstance(e, Score) and e.name == GATE):
+        for score in (e for e in step.of(Measure) if e.name == ScoreName.GATE):
             self.gates[score.level] = score.total
         blocks = self.bus.take(step)
         if not blocks:

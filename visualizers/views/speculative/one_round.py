@@ -8,7 +8,7 @@ no u: its fill is 0 or 1.
 import math
 from collections import Counter
 
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure
 from visualizers.scene.marks import (
     STATES,
     Header,
@@ -208,12 +208,12 @@ class OneRound:
     def _watched(self, step, born) -> list[Op]:
         """A panel below for a number that a method compares with its limit at nodes of this round."""
         here = {e.node for e in born}
-        scores = [e for e in step.events if isinstance(e, Score) and "limit" in e.parts]
+        scores = [e for e in step.of(Measure) if e.limit is not None]
         scores = [e for e in scores if e.node in here]
         if not scores:
             return []
         panel, name = f"w{self.rounds}", scores[0].name
-        limits = {self._depth(e.node, born): e.parts["limit"] for e in scores}
+        limits = {self._depth(e.node, born): e.limit for e in scores}
         top = max(1.0, *limits.values())
         # higher values are drawn at this height
         high = max(top, min(max(e.total for e in scores), MAX_WATCHED * top))
@@ -240,7 +240,7 @@ class OneRound:
             marks.append({"id": f"{panel}p", "kind": "path", "points": points, "role": "ink", "width": 1.6})
         for event in scores:
             x, y = at[event.node]
-            lines = [f"{part} {three_digits(value)}" for part, value in event.parts.items()]
+            lines = [f"{part} {three_digits(value)}" for part, value in sorted(event.numbers.items())]
             hover = [f"{self.nodes.text(event.node)}  {name} {three_digits(event.total)}", ", ".join(lines)]
             dot = {"id": f"{panel}.{event.node}", "kind": "symbol", "glyph": "dot", "role": "ink"}
             marks.append({**dot, "x": x, "y": y, "hover": hover, "node": event.node})

@@ -1,18 +1,17 @@
 """Open slots: in which order the slots of a drafted tree were filled, and which ones waited meanwhile.
 
-A fold over Propose, Score ("slot": the value of a slot when it was filled; its parts are the values of the
+A fold over Propose, Rank ("slot": the value of a slot when it was filled; its parts are the values of the
 slots that it opened, `below` and `beside` it), Verdict and Commit. Each step shows its own round. A slot
 waits from when it was opened until it is filled. Knows no strategy.
 """
 
 from dataclasses import dataclass
 
-from decoders.trace.events import Score
+from decoders.trace.scores import Rank, ScoreName
 from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 
 ROWS = 5  # places of the heap that are listed
-SLOT = "slot"  # name of the scores that are read
 ARROWS = {"below": "→", "beside": "↓"}  # as the tree is drawn: children to the right, siblings downwards
 
 
@@ -89,7 +88,7 @@ class OpenSlots:
     def feed(self, step) -> list[Op]:
         """Hides the previous round and draws this one."""
         born, verdicts, commits = self.nodes.read(step)
-        scores = [e for e in step.events if isinstance(e, Score) and e.name == SLOT]
+        scores = [e for e in step.of(Rank) if e.name == ScoreName.SLOT]
         if not scores:
             return []
         self.rounds += 1

@@ -1,19 +1,18 @@
 """Plan: the table that a method filled before it chose, and its choice.
 
-A fold over Score ("tokens per round" and "cosine" whose parts hold columns by number, as `nodes 3`): one row
-per score, named by its level; its part `chosen` is the chosen column. All such scores of a step are one
-table. Knows no strategy.
+A fold over Table (values by numbers of nodes or of skipped layers): one row per event, named by its level.
+All such events of a step are one table. Knows no strategy.
 """
 
 import math
 
-from decoders.trace.events import Score
+from decoders.trace.scores import Table
 from visualizers.scene.marks import Header, Op, scroll_row, view
 
 HEADER, GAP, CELL = 1.0, 0.5, 0.92  # heights in rows: numbers of columns, space below a table, a cell
 DARKEST = 0.5  # so that numbers on grey stay readable
 # Names of the scores that are read, the second one in older traces; name of a part.
-NAMES, CHOSEN = ("tokens per round", "tokens a round", "cosine"), "chosen"
+UNITS = ("nodes", "skipped")  # columns of the tables that are read
 
 
 @view("plan", "Plan")
@@ -52,8 +51,7 @@ class Plan:
 
     def feed(self, step) -> list[Op]:
         """A table, if this step filled one."""
-        rows = [(event, columns(event)) for event in step.events if isinstance(event, Score)]
-        rows = [(event, sizes) for event, sizes in rows if sizes]
+        rows = [(event, columns(event)) for event in step.of(Table) if event.unit in UNITS and event.rows]
         if not rows:
             return []
         self.tables += 1
@@ -72,13 +70,13 @@ class Plan:
                 {"id": f"r{self.tables}.{at}", "kind": "row", "panel": "tables", **line, "rule": False}
             )
             for number, value in sizes.items():
-                chosen = event.parts.get(CHOSEN) == number
+                chosen = event.chosen == number
                 shade = DARKEST * max(0.0, value - low) / (high - low) if high > low else 0.0
                 look = {"state": "prompt", "fill": "amount", "weight": round(shade, 4)}
                 if chosen:
                     look = {"state": "chosen", "fill": "outline"}
                     taken.append((number - first + 1, y))
-                words = f"{event.level}, {column_name(event)} {number}: {event.name} {shown(value, 4)}"
+                words = f"{event.level}, {event.unit} {number}: {event.name} {shown(value, 4)}"
                 text = {"text": shown(value, 2), "hover": [words, *(["taken"] if chosen else [])]}
                 place = {"panel": "tables", "x": number - first + 1, "y": y, "w": 1, "h": CELL}
                 ops.append({"id": f"c{self.tables}.{at}.{number}", "kind": "cell", **place, **look, **text})
@@ -96,25 +94,19 @@ class Plan:
 
     def _words(self, rows) -> str:
         """`Table 1: tokens per round, by nodes`."""
-        return f"Table {self.tables}: {rows[0][0].name.replace(' a ', ' per ')}, by {column_name(rows[0][0])}"
+        return f"Table {self.tables}: {rows[0][0].name}, by {rows[0][0].unit}"
 
     def _heading(self, rows) -> Op:
         """What the newest table compares, and the choice in its last row that has one."""
-        event, sizes = next(pair for pair in reversed(rows) if CHOSEN in pair[0].parts)
-        number = int(event.parts[CHOSEN])
-        rest = f"; taken: {column_name(event)} {number}, {event.level}, {shown(sizes[number], 3)}."
+        event, sizes = next(pair for pair in reversed(rows) if pair[0].chosen is not None)
+        number = event.chosen
+        rest = f"; taken: {event.unit} {number}, {event.level}, {shown(sizes[number], 3)}."
         return {"id": "heading", "set": {"lead": self._words(rows), "heading": rest}}
 
 
-def columns(score) -> dict[int, float]:
-    """Column -> value, of a score that is a row of a table; empty for all others."""
-    parts = {name: value for name, value in score.parts.items() if name != CHOSEN}
-    return {int(name.split()[-1]): value for name, value in parts.items()} if score.name in NAMES else {}
-
-
-def column_name(score) -> str:
-    """`nodes` of `nodes 3`."""
-    return next(name.rpartition(" ")[0] for name in score.parts if name != CHOSEN)
+def columns(row: Table) -> dict[int, float]:
+    """Column -> value."""
+    return {number: values[0] for number, values in row.by_number.items()}
 
 
 def shown(value: float, places: int) -> str:

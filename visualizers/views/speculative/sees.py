@@ -1,20 +1,20 @@
 """Sees: what a trained head's guess of each depth looks at, in the draft of one round.
 
-A fold over Score (named "sees": its total is how many tokens from the root on a guess of that depth looks at,
-its parts which of the target's states), Propose, Distribution (of the draft) and Verdict. Each step shows its
-own round: the columns are the newest tokens that the target has read, the root, which it has chosen but not
-read, and one path of the draft. Knows no strategy.
+A fold over Measure (named "sees": its total is how many tokens from the root on a guess of that depth looks
+at, its parts which of the target's states), Propose, Distribution (of the draft) and Verdict. Each step shows
+its own round: the columns are the newest tokens that the target has read, the root, which it has chosen but
+not read, and one path of the draft. Knows no strategy.
 """
 
 import math
 
-from decoders.trace.events import Score
-from visualizers.scene.marks import STATES, Header, Nodes, Op, many, numbered, probability, view
+from decoders.trace.scores import Measure, ScoreName
+from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.entropy import mark
 
 OWN = ("resampled", "bonus")
-NAME, NEWEST, ALL = "sees", "the newest state", "all states"
+NEWEST, ALL = "the newest state", "all states"
 SEVERAL, FIRST = "several layers", "the first layers"
 READ, ROWS = 2, 8  # columns of tokens that the target has read; most depths shown
 DEPENDENT = (
@@ -72,8 +72,8 @@ class Sees:
         born, verdicts, _ = self.nodes.read(step)
         drafted = drafted_of(born, verdicts)
         for event in step.events:
-            if isinstance(event, Score) and event.name == NAME and event.level:
-                self.reach[numbered(event.level, 1)] = int(event.total)
+            if isinstance(event, Measure) and event.name == ScoreName.SEES and event.number is not None:
+                self.reach[event.number] = int(event.total)
                 self.states, self.offset = event.parts, int(event.node in drafted)
         path = path_of(drafted, verdicts)
         if not self.reach or len(path) <= self.offset:

@@ -2,14 +2,15 @@
 is.
 
 A fold over Propose, Verdict, Distribution (what the target offered in a place, after its processors if there
-are any), Score (a number that is compared with its part `limit`) and Commit. Rows are rounds, columns token
+are any), Measure (a number that is compared with its `limit`) and Commit. Rows are rounds, columns token
 positions. Where several were drafted for one position, the first that was tested is shown. Knows no strategy.
 """
 
 import math
 from typing import Any
 
-from decoders.trace.events import Distribution, Score
+from decoders.trace.events import Distribution
+from decoders.trace.scores import Measure
 from visualizers.analysis.distribution_stages import best
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
@@ -76,7 +77,7 @@ class TargetTopTokens:
                     "processed",
                 ):  # the second replaces the first
                     offers[event.node] = event
-            elif isinstance(event, Score) and event.parts.get("limit", 0) > 0:
+            elif isinstance(event, Measure) and (event.limit or 0) > 0:
                 watched[event.node] = event
         self.rounds += 1
         self.start, self.bottom = min(places), self.y
@@ -163,7 +164,7 @@ class TargetTopTokens:
 
     def _bar(self, column, top, shown, score, state) -> list[Op]:
         """The watched number as a share of its limit."""
-        limit, share = score.parts["limit"], min(1.0, max(0.0, score.total / score.parts["limit"]))
+        limit, share = score.limit, min(1.0, max(0.0, score.total / score.limit))
         hover = [f"{score.name} {score.total:.2f}, limit {limit:.2f}".replace("-", "−")]
         y = self._middle(top, 0.5)
         self.bottom = max(self.bottom, top + BAR)
@@ -217,7 +218,7 @@ class TargetTopTokens:
         words = {"tolerated": "accepted, though not the target's best", "unreached": "never reached"}
         text = f"{self.nodes.text(event.node)}  {words.get(state, state)}"
         if score is not None:
-            text += f"; {score.name} {score.total:.2f}, limit {score.parts['limit']:.2f}".replace("-", "−")
+            text += f"; {score.name} {score.total:.2f}, limit {score.limit:.2f}".replace("-", "−")
         return text
 
     def _reason(self, event, verdicts) -> list[str]:

@@ -11,9 +11,10 @@ from decoders.constraints.grammars import Grammar
 from decoders.constraints.matchers import Vocabulary
 from decoders.constraints.places.automaton_graph import AutomatonGraph
 from decoders.constraints.places.network import Network
-from decoders.constraints.places.place import EDGE, PLACE, STATE, Places, grammar_of
+from decoders.constraints.places.place import Places, grammar_of
 from decoders.constraints.places.syntax import Unread, holds
 from decoders.lane import Lane, Limits
+from decoders.trace.scores import AutomatonEdge, AutomatonState, ConstraintPlace
 
 LETTERS = [chr(code) for code in range(32, 127)] + ["\n"]
 EXAMPLES = json.loads(Path("assets/examples/prompts.json").read_text("utf-8"))
@@ -110,15 +111,15 @@ def test_a_text_is_followed_token_by_token():
     assert standing.text == "d" and standing.rest == b"\xc3"
     standing = places.after(standing, b"\xa9j")
     place, state = places.record(standing, 7)
-    assert (place.node, place.name, place.parts) == (7, PLACE, {"0-12": 0.0, "4-8": 1.0})
-    assert state.name == STATE and places.after(standing, b"x") is None
-    assert [event.name for event in places.edges(3)] == [EDGE] * len(places.graph.edges)
+    assert place == ConstraintPlace(7, [[4, 8]], [[0, 12]], False)
+    assert type(state) is AutomatonState and places.after(standing, b"x") is None
+    assert [event.number for event in places.edges(3)] == list(range(len(places.graph.edges)))
 
 
 def test_a_lane_records_the_places_of_what_it_commits(tiny_model):
     parameters = {"constraint": "regex", "constraint_text": "a{3}b{2}", "temperature": 2.0}
     trace = Lane("sample", [5], {"target": tiny_model("llama")}, parameters, 0, Limits(9)).run()
-    scores = [event for step in trace.steps for event in step.events if type(event).__name__ == "Score"]
-    assert {score.name for score in scores} >= {PLACE, EDGE, STATE}
+    assert trace.steps[0].of(AutomatonEdge) and trace.steps[0].of(AutomatonState)
+    places = [place for step in trace.steps for place in step.of(ConstraintPlace)]
     text = b"".join(trace.vocabulary[token] for token in trace.output())
-    assert text.startswith(b"aaabb") and [s.total for s in scores if s.name == PLACE][-1] == 1.0
+    assert text.startswith(b"aaabb") and places[-1].may_end

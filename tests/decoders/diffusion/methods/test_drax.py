@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from decoders.chooser import Exhaustive, Random
-from decoders.diffusion.methods.drax import ERROR_RATE, JUMP, jump_probability
+from decoders.diffusion.methods.drax import jump_probability
 from decoders.lane import Lane, Limits
 from decoders.models.tabular_flow import TabularFlow
-from decoders.trace.events import Cell, Commit, Forward, Note, Score
+from decoders.trace.events import Cell, Commit, Forward, Note
+from decoders.trace.scores import Measure, Rank, ScoreName
 
 BITS = {(0, 0): 0.5, (1, 1): 0.5}  # two bits that are always equal
 WORDS = {(0, 1, 2): 0.5, (1, 1, 0): 0.3, (2, 0, 1): 0.2}
@@ -77,7 +78,7 @@ def test_jump_probabilities_are_the_integral_of_the_rate():
         [0.2212, 0.2835, 0.3935], abs=5e-5
     )
     trace = lane(WORDS, 3, num_steps=4).run()
-    scores = [e for e in events_of(trace, Score) if e.name == JUMP]
+    scores = [e for e in events_of(trace, Measure) if e.name == ScoreName.JUMP]
     assert [s.parts["t"] for s in scores] == [0.0, 0.25, 0.5, 0.75]
     assert [s.total for s in scores] == pytest.approx([0.2212, 0.2835, 0.3935, 1.0], abs=5e-5)
 
@@ -110,7 +111,7 @@ def test_each_step_is_one_forward_for_all_candidates():
 
 def test_the_medoid_of_the_candidates_is_the_text():
     trace = lane(WORDS, 3, num_steps=3, num_candidates=5, seed=1).run()
-    scores = [e for e in events_of(trace, Score) if e.name == ERROR_RATE]
+    scores = [e for e in events_of(trace, Rank) if e.name == ScoreName.WORD_ERROR_RATE]
     assert len(scores) == 5 and sorted(s.rank for s in scores) == [1, 2, 3, 4, 5]
     assert scores[0].total == min(s.total for s in scores)
     for score in scores:

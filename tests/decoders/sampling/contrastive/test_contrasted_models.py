@@ -8,7 +8,8 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.registry import get
 from decoders.sampling.contrastive.dola import candidates, divergence
-from decoders.trace.events import Distribution, Note, Score
+from decoders.trace.events import Distribution, Note
+from decoders.trace.scores import Measure
 from tests.helpers.deep_models import PROMPT, deep
 
 PLAIN = {"repetition_penalty": 1.0}
@@ -164,7 +165,7 @@ def test_dola_is_a_naive_loops(models, bucket, layers, paper):
     assert found.output() == want
     unwanted = [e for s in found.steps for e in s.of(Distribution) if e.view == "unwanted"]
     assert [e.level for e in unwanted] == [f"after {layer} of 6 layers" for layer in chosen]
-    scores = [e for s in found.steps for e in s.of(Score) if e.name == "divergence"]
+    scores = [e for s in found.steps for e in s.of(Measure) if e.name == "divergence"]
     assert all(e.total == max(e.parts.values()) and len(e.parts) == len(layers) for e in scores)
 
 

@@ -7,7 +7,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.expert_routing import Routing, can_be_rerouted, rerouted, routers, watched
 from decoders.models.table_model import TableModel
 from decoders.sampling.contrastive.contrast_algebra import amplified
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure, Table
 from tests.helpers.deep_models import Endless, deep
 
 PROMPT = [40, 41, 42, 40, 41]
@@ -118,12 +118,12 @@ def test_both_views_run_once_a_token_and_are_told(mixture):
     assert (totals["target_forwards"], totals["draft_forwards"]) == (2 * TOKENS, 0)
     assert trace(mixture, beta=0.0).costs.totals()["target_forwards"] == TOKENS
     for step in found.steps:
-        scores = step.of(Score)
+        scores = step.of(Table)
         for name, count in (("strong experts", 2), ("weak experts", 1)):
             mine = [e for e in scores if e.name == name]
             assert [e.level for e in mine] == ["layer 1", "layer 2"]
-            assert all(e.parts["of"] == 4 and len(e.parts) == 1 + count for e in mine)
-        (apart,) = [e.total for e in scores if e.name == "divergence"]
+            assert all(e.parts["of"] == 4 and len(e.rows) == count for e in mine)
+        (apart,) = [e.total for e in step.of(Measure) if e.name == "divergence"]
         assert apart > 0.0
 
 
@@ -134,7 +134,7 @@ def test_a_lane_beside_another_one_tells_its_experts_all_the_same(mixture):
     beside = trace(mixture)
     other.close()
     assert beside.output() == trace(mixture).output()
-    assert [e.name for e in beside.steps[0].of(Score)].count("strong experts") == 2
+    assert [e.name for e in beside.steps[0].of(Table)].count("strong experts") == 2
 
 
 def test_models_without_experts_are_refused_with_what_to_choose(mixture, tiny_model):

@@ -13,7 +13,8 @@ from decoders.models.table_model import TableModel, exact_distribution
 from decoders.sampling.coupling import minimum_entropy_coupling
 from decoders.sampling.coupling.minimum_entropy_coupling import coupled, encoder, entropy, information
 from decoders.testing import distance, random_table, shape_of
-from decoders.trace.events import Commit, Distribution, Note, Propose, Score, Verdict
+from decoders.trace.events import Commit, Distribution, Note, Propose, Verdict
+from decoders.trace.scores import Measure, Score
 from tests.helpers import tiny_models
 from tests.helpers.losslessness import statistics
 
@@ -162,7 +163,7 @@ def test_nearly_all_letters_are_read_after_enough_tokens():
             if offered > 2 * code_bits:
                 break
         last = [e for e in beliefs[-1] if e.name == "belief"][-1]
-        first = [e for step in trace.steps for e in step.of(Score) if e.name == "letter"][:1]
+        first = [e for step in trace.steps for e in step.of(Measure) if e.name == "letter"][:1]
         ended = bool(first) and first[0] in [e for events in beliefs for e in events]
         right += first[0].parts["right"] if ended else last.total == max(last.parts.values())
     assert right / count >= 0.95
@@ -172,9 +173,9 @@ def test_what_is_told_is_what_was_done(prompt):
     """Beliefs are Bayes' rule on the cells that were told, and the reader needs no more than them."""
     trace = run(tiny_models.make(endings=0.05), 24, message="abacad", temperature=0.8)
     for step in trace.steps:
-        beliefs = [e for e in step.of(Score) if e.name == "belief"]
+        beliefs = [e for e in step.of(Measure) if e.name == "belief"]
         drawn = step.of(Commit)[0].nodes[0] if step.of(Commit) else None
-        cells = {e.node: e for e in step.of(Score) if e.name == "coupling"}
+        cells = {e.node: e for e in step.of(Measure) if e.name == "coupling"}
         if drawn not in cells:
             continue
         told = cells[drawn]
@@ -190,7 +191,7 @@ def test_what_is_told_is_what_was_done(prompt):
 def test_after_the_message_come_plain_samples():
     model = TableModel(random_table(1, 4), 4)
     trace = run(model, 30, message="a", weights=[1, 1], confidence=0.6)
-    beliefs = [bool([e for e in s.of(Score) if e.name == "belief"]) for s in trace.steps]
+    beliefs = [bool([e for e in s.of(Measure) if e.name == "belief"]) for s in trace.steps]
     assert beliefs[0] and not any(beliefs[-10:])
 
 
@@ -199,7 +200,7 @@ def test_at_temperature_0_it_is_greedy_and_nothing_is_read(prompt):
     trace = run(model, 10, temperature=0.0, message="ab")
     limits = Limits(max_new_tokens=10)
     assert trace.output() == Lane("greedy", [0], {"target": model}, limits=limits).run().output()
-    beliefs = [e for step in trace.steps for e in step.of(Score) if e.name == "belief"]
+    beliefs = [e for step in trace.steps for e in step.of(Measure) if e.name == "belief"]
     assert all(e.parts == beliefs[0].parts for e in beliefs)
 
 

@@ -12,7 +12,8 @@ from decoders.lane import Lane, Limits
 from decoders.models import loading
 from decoders.models.table_model import TableModel
 from decoders.search.beam.hypotheses import returned
-from decoders.trace.events import Commit, Forward, Propose, Score, Verdict
+from decoders.trace.events import Commit, Forward, Propose, Verdict
+from decoders.trace.scores import Rank
 from tests.helpers import tiny_models
 
 STOPPING = {"false": False, "true": True, "never": "never"}
@@ -147,7 +148,7 @@ def test_every_candidate_is_told_and_every_leaf_is_judged(tiny_model):
             assert len(proposed) == 2 * beams
             assert [p.slot for p in proposed] == list(range(2 * beams))
             assert {p.parent for p in proposed} <= live
-            kept = [s for s in step.of(Score) if s.name == "sum_logprob"]
+            kept = [s for s in step.of(Rank) if s.name == "sum_logprob"]
             assert [s.rank for s in kept] == list(range(1, len(kept) + 1))
             assert [s.total for s in kept] == sorted((s.total for s in kept), reverse=True)
             judged.update((v.node, v) for v in step.of(Verdict))
@@ -193,7 +194,7 @@ def test_text_is_committed_as_soon_as_all_that_can_win_agree(tiny_model):
 
         for step in lane.trace.steps:
             committed += [n for c in step.of(Commit) for n in c.nodes]
-            scores = step.of(Score)
+            scores = step.of(Rank)
             finished.update((s.node, s.total) for s in scores if s.name == "length_penalised")
             can_win = [below_the_prompt(lane.trace, s.node) for s in scores if s.name == "sum_logprob"]
             can_win += [below_the_prompt(lane.trace, max(finished, key=finished.get))] if finished else []
@@ -216,7 +217,7 @@ def test_one_forward_scores_the_new_leaves_and_dead_limbs_give_slots_back(tiny_m
         ):  # the slots in use are those of the limbs to live and finished hypotheses
             held = set(lane.scorers["target"].slots)
             nodes, needed = lane.trace.nodes(), set()
-            ends = [s.node for s in step.of(Score) if s.name == "sum_logprob"] + [
+            ends = [s.node for s in step.of(Rank) if s.name == "sum_logprob"] + [
                 v.node for s in lane.trace.steps for v in s.of(Verdict) if v.status == "finished"
             ]
             for node in ends:

@@ -12,7 +12,8 @@ import torch
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, TableScorer
-from decoders.trace.events import Forward, Propose, Score, Verdict
+from decoders.trace.events import Forward, Propose, Verdict
+from decoders.trace.scores import Rank
 
 
 def run(model, prompt, new_tokens=12, strategy="contrastive_search", **parameters):
@@ -79,7 +80,7 @@ def test_looking_ahead_is_the_winners_next_forward(tiny_model):
 def test_losers_are_pruned_with_both_parts_of_their_score(tiny_model):
     trace = run(tiny_model(), [5, 6, 7], 8, penalty_alpha=0.6, top_k=3)
     for step, token in zip(trace.steps, trace.output(), strict=True):
-        scores = sorted(step.of(Score), key=lambda s: s.rank)
+        scores = sorted(step.of(Rank), key=lambda s: s.rank)
         assert [s.rank for s in scores] == [1, 2, 3]
         assert [s.total for s in scores] == sorted((s.total for s in scores), reverse=True)
         for s in scores:
@@ -107,7 +108,7 @@ class Compass(TableModel):
 
 def test_the_worked_example_prefers_the_less_likely_candidate():
     trace = run(Compass(lambda past: (0.5, 0.3, 0.2), 3), [2], 1, penalty_alpha=0.6, top_k=2)
-    assert [s.total for s in trace.steps[0].of(Score)] == pytest.approx([-0.37, -0.12])
+    assert [s.total for s in trace.steps[0].of(Rank)] == pytest.approx([-0.37, -0.12])
     assert trace.output() == [1]
 
 

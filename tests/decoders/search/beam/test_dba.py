@@ -10,7 +10,8 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.search.beam.hypotheses import returned
 from decoders.search.beam.lexical_constraint import LexicalConstraint, phrases_of, slots_per_bank
-from decoders.trace.events import Forward, Note, Propose, Score, Verdict
+from decoders.trace.events import Forward, Note, Propose, Verdict
+from decoders.trace.scores import Measure
 from decoders.trace.trace import Trace
 from tests.decoders.search.beam.test_beam import settings
 
@@ -191,8 +192,8 @@ def test_one_forward_per_step_and_few_candidates_whatever_is_asked_for(tiny_mode
 def test_banks_and_what_is_met_are_recorded(tiny_model):
     trace = run(tiny_model("llama"), [1, 2, 3], 10, num_beams=6, phrases="#5, #9")
     for step in trace.steps:
-        slots = {e.level: e.total for e in step.of(Score) if e.name == "bank_slots"}
-        kept = [e for e in step.of(Score) if e.name == "met"]
+        slots = {e.level: e.total for e in step.of(Measure) if e.name == "bank_slots"}
+        kept = [e for e in step.of(Measure) if e.name == "met"]
         assert set(slots) == {"bank 0", "bank 1", "bank 2"} and sum(slots.values()) == 6
         assert all(e.level == f"bank {int(e.total)}" for e in kept)
         living = [e for e in kept if not any(v.node == e.node for v in step.of(Verdict))]
@@ -249,7 +250,8 @@ def test_what_a_lane_begins_with_counts():
     ]
     assert [lane.output() for lane in lanes] == [[1, EOS], [1, EOS]]
     candidates = [
-        [e.parts["candidates"] for e in lane.steps[-1].of(Score) if e.name == "bank_slots"] for lane in lanes
+        [e.parts["candidates"] for e in lane.steps[-1].of(Measure) if e.name == "bank_slots"]
+        for lane in lanes
     ]
     assert candidates[1][0] == 0.0 < candidates[1][1]  # all of them are in bank 1 from the first step on
 

@@ -13,7 +13,8 @@ import pytest
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.beam.hypotheses import returned
-from decoders.trace.events import Forward, Score, Verdict
+from decoders.trace.events import Forward, Verdict
+from decoders.trace.scores import Rank
 
 FIXED = TableModel(lambda past: (0.5, 0.3, 0.2), 3)
 
@@ -38,8 +39,8 @@ def random_table(seed: int, vocabulary: int = 6) -> TableModel:
 def groups_of(trace) -> list[list[list[int]]]:
     """The finished texts of each group, best first."""
     nodes, found = trace.nodes(), {}
-    group_of = {s.node: s.level for step in trace.steps for s in step.of(Score) if s.level}
-    ranked = [s for s in trace.steps[-1].of(Score) if s.name == "length_penalised" and s.rank]
+    group_of = {s.node: s.level for step in trace.steps for s in step.of(Rank) if s.level}
+    ranked = [s for s in trace.steps[-1].of(Rank) if s.name == "length_penalised" and s.rank]
     for score in sorted(ranked, key=lambda s: s.rank):
         node, tokens = score.node, []
         while node >= len(trace.prompt):
@@ -135,7 +136,7 @@ def test_position_by_position_equals_group_by_group(seed):
 def test_one_forward_serves_all_groups_and_both_sums_are_told(tiny_model):
     trace = run(tiny_model(), [4, 5, 6], 10, num_beams=4, num_beam_groups=2, diversity_penalty=2.0)
     assert [len(step.of(Forward)) for step in trace.steps] == [1] * len(trace.steps)
-    told = [s for step in trace.steps for s in step.of(Score) if s.name == "augmented_sum"]
+    told = [s for step in trace.steps for s in step.of(Rank) if s.name == "augmented_sum"]
     assert {s.level for s in told} == {"group 1", "group 2"}
     for score in told:
         assert score.parts["sum_logprob"] + score.parts["diversity"] == pytest.approx(score.total)

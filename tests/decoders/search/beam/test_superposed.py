@@ -14,7 +14,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.beam.hypotheses import returned
 from decoders.search.beam.superposed import mixture_weights, ngram_probs, personal, sharpened
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure
 from tests.helpers.deep_models import PROMPT, Endless, deep
 
 TOKENS = 7
@@ -139,7 +139,7 @@ def test_a_step_is_one_forward_of_one_token_for_any_number_of_drafts(target, k):
 
 def test_the_layer_of_embeddings_is_linear_and_the_others_are_told(target):
     found = trace(target, linearity=True, temperature=1.0, alpha=0.0)
-    scores = [e for step in found.steps for e in step.of(Score) if e.name == "linearity"]
+    scores = [e for step in found.steps for e in step.of(Measure) if e.name == "linearity"]
     assert len(scores) == TOKENS - 1
     for score in scores:
         assert len(score.parts) == 4 and score.parts["after 0 layers"] == pytest.approx(1.0)

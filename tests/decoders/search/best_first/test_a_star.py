@@ -7,7 +7,8 @@ from decoders.models.table_model import TableModel
 from decoders.search.best_first import a_star as module
 from decoders.search.best_first.a_star import State
 from decoders.search.stepwise import scorers
-from decoders.trace.events import Note, Propose, Score, Verdict
+from decoders.trace.events import Note, Propose, Verdict
+from decoders.trace.scores import Rank, Score
 from tests.helpers import tiny_models
 
 END = 0
@@ -109,7 +110,7 @@ def test_with_a_perfect_scorer_no_wrong_beginning_is_opened_while_a_right_one_wa
 def test_f_is_what_the_identity_says(prompt):
     """f = h0 + 2 * (what h rose in all) - (what it fell) along every path."""
     found = run(tiny_models.make(endings=0.05), prompt, step="sentence", words=3, max_calls=30)
-    scores = {e.node: e for s in found.steps for e in s.of(Score) if e.name == "priority"}
+    scores = {e.node: e for s in found.steps for e in s.of(Rank) if e.name == "priority"}
     parents = {node: parent for node, (parent, _) in found.nodes().items()}
     start = None
     for node, event in scores.items():
@@ -133,7 +134,7 @@ def test_the_scorer_is_asked_no_more_than_allowed(prompt):
     model = tiny_models.make(endings=0.05)
     found = run(model, prompt, 30, step="sentence", words=3, max_calls=9, num_samples=3)
     opened = {e.parent for s in found.steps for e in s.of(Propose)}
-    scores = [e for s in found.steps for e in s.of(Score) if e.name == "priority"]
+    scores = [e for s in found.steps for e in s.of(Rank) if e.name == "priority"]
     assert len(scores) <= 3 * len(opened) and len(scores) + 1 <= 9 + 3
     notes = [e.text for s in found.steps for e in s.of(Note)]
     assert "texts were scored" in notes[-1]

@@ -9,8 +9,9 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
-from decoders.trace.events import Forward, Note, Propose, Score, Verdict
+from decoders.trace.events import Forward, Note, Propose, Verdict
 from decoders.trace.number_format import many
+from decoders.trace.scores import Rank
 
 V, LENGTH, END = 4, 4, 3
 
@@ -75,7 +76,7 @@ def test_a_narrow_beam_and_greedy_miss_what_the_search_finds():
 def test_states_are_opened_in_the_order_of_their_sums():
     lane = run(table(1, eos=frozenset()), batch_size=1, max_expansions=500)
     nodes = lane.trace.nodes()
-    sums = {e.node: e.total for s in lane.trace.steps for e in s.of(Score) if e.name == "priority"}
+    sums = {e.node: e.total for s in lane.trace.steps for e in s.of(Rank) if e.name == "priority"}
     opened = list(dict.fromkeys(e.parent for s in lane.trace.steps for e in s.of(Propose)))[1:]
     order = [sums[n] for n in opened]
     assert order == sorted(order, reverse=True) and len(order) > 3

@@ -7,7 +7,8 @@ import pytest
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.best_first.cfic import document_of, merge_ranges, sentences_of
-from decoders.trace.events import Forward, Note, Score
+from decoders.trace.events import Forward, Note
+from decoders.trace.scores import Rank, Score
 from decoders.trace.trace import malformed
 from tests.helpers import tiny_models
 
@@ -55,7 +56,7 @@ def run(numbers, ends=None, new_tokens=30, **parameters):
 
 
 def scores(trace, name: str) -> list[Score]:
-    return [e for s in trace.steps for e in s.of(Score) if e.name == name]
+    return [e for s in trace.steps for e in s.of(Rank) if e.name == name]
 
 
 def text(trace) -> str:

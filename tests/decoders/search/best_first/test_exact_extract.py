@@ -8,7 +8,8 @@ import torch
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.trace.events import Forward, Note, Propose, Score, Verdict
+from decoders.trace.events import Forward, Note, Propose, Verdict
+from decoders.trace.scores import Score
 from tests.helpers.view_folding import fold
 from visualizers.views.search.span_map import SpanMap
 

@@ -11,7 +11,8 @@ from decoders.models.table_model import TableModel
 from decoders.search.best_first.graph_decoding import outputs_of
 from decoders.search.best_first.k_shortest_paths import Automaton, Offer, PathSearch, Prefix, Searched
 from decoders.trace import trace as traces
-from decoders.trace.events import Commit, Forward, Note, Propose, Score, Verdict
+from decoders.trace.events import Commit, Forward, Note, Propose, Verdict
+from decoders.trace.scores import Rank
 from decoders.trace.trace import Trace
 
 EOS = 0
@@ -47,7 +48,7 @@ def run(model, outputs, new_tokens: int = 12, prompt=(1,), **parameters) -> Trac
 def paths(trace: Trace) -> list[tuple[str, float]]:
     """(output, cost) of the paths, by their last ranks."""
     nodes, ranks = trace.nodes(), {}
-    for score in (e for step in trace.steps for e in step.of(Score) if e.name == "path"):
+    for score in (e for step in trace.steps for e in step.of(Rank) if e.name == "path"):
         ranks[score.node] = (score.rank, score.total)
     found = []
     for node, (rank, cost) in ranks.items():

@@ -21,7 +21,8 @@ from decoders.search.planned.discourse_units import (
     unit_texts,
 )
 from decoders.search.planned.plan_tags import Tags, source_of, tags_of
-from decoders.trace.events import Note, Score, Verdict
+from decoders.trace.events import Note, Verdict
+from decoders.trace.scores import Score
 from explorer.tasks.summaries import make_sheet
 from tests.helpers import tiny_models
 

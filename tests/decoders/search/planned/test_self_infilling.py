@@ -15,7 +15,8 @@ from decoders.search.planned.fill_in_middle import (
     suffix_context,
     suffix_prompt,
 )
-from decoders.trace.events import Note, Propose, Score, Verdict
+from decoders.trace.events import Note, Propose, Verdict
+from decoders.trace.scores import Measure
 from tests.helpers import tiny_models
 
 WORDS = ["<PRE>", "<SUF>", "<MID>", "<EOT>", ".", "a", "b", "c", "R", "\n"]
@@ -94,7 +95,7 @@ def test_the_largest_probability_is_that_after_the_sentinels_are_masked():
     """Unmasked .2 of b is below tau; without the sentinel's .6 it is .5."""
     masked = model(lambda text: law(suf=0.6, b=0.2) if text[-1] == A else story(text))
     trace = run(masked, tau=0.4)
-    scores = [s.total for step in trace.steps for s in step.of(Score) if s.name == "largest probability"]
+    scores = [s.total for step in trace.steps for s in step.of(Measure) if s.name == "largest probability"]
     left = 1 - 0.6 - 3 * (0.2 / 8)  # without all four sentinels
     assert scores[1] == pytest.approx(0.2 / left) and SUF not in [t for _, t in written(trace)]
 

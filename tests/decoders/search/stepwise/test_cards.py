@@ -10,7 +10,8 @@ from decoders.models.table_model import TableModel
 from decoders.search.stepwise import cards as module
 from decoders.search.stepwise import scorers
 from decoders.search.stepwise.cards import acceptance, threshold
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank, Score
 from tests.helpers import tiny_models
 
 END = 0
@@ -27,7 +28,7 @@ def words(row: list[float]) -> TableModel:
 
 
 def attempts(trace) -> list[Score]:
-    return [e for step in trace.steps for e in step.of(Score) if e.name == "reward"]
+    return [e for step in trace.steps for e in step.of(Rank) if e.name == "reward"]
 
 
 def segments(trace) -> list[int]:

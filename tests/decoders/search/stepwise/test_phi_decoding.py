@@ -6,7 +6,8 @@ from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.stepwise import lookahead_weights
-from decoders.trace.events import Forward, Note, Propose, Score, Verdict
+from decoders.trace.events import Forward, Note, Propose, Verdict
+from decoders.trace.scores import Rank
 from tests.helpers import tiny_models
 
 A, C = (0.2, 0.0, -0.1), (2 / 3, 2 / 3, 1 / 3)
@@ -82,7 +83,7 @@ def test_pruning_leaves_enough_and_different_candidates_are_drawn(table, form, s
     )
     ranked = 0
     for step in trace.steps:
-        scores = [e for e in step.of(Score) if e.name == "foresight"]
+        scores = [e for e in step.of(Rank) if e.name == "foresight"]
         ranks = sorted(e.rank for e in scores if e.rank)
         if step is trace.steps[-1]:
             assert ranks == [1] and len(scores) == 3
@@ -98,7 +99,7 @@ def test_the_code_drops_everything_in_its_first_step(table):
     """What was seen before counts as 0 there, and every log-probability is below that."""
     for form in ("code", "paper"):
         trace = run(table, new_tokens=24, form=form, temperature=1.0)
-        scores = [e for e in trace.steps[0].of(Score) if e.name == "foresight"]
+        scores = [e for e in trace.steps[0].of(Rank) if e.name == "foresight"]
         assert scores and all((e.level is None) == (form == "code") for e in scores)
 
 

@@ -10,7 +10,8 @@ from decoders.heads.scorers.ranker import summary
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.stepwise.rankgen import NO_RANKER, Search
-from decoders.trace.events import Commit, Forward, Note, Propose, Score, Verdict
+from decoders.trace.events import Commit, Forward, Note, Propose, Verdict
+from decoders.trace.scores import Rank, Score
 from tests.helpers import tiny_models
 
 END = 0
@@ -26,7 +27,7 @@ def of(trace, kind) -> list:
 
 
 def rewards(trace) -> list[Score]:
-    return [e for e in of(trace, Score) if e.name == "reward"]
+    return [e for e in of(trace, Rank) if e.name == "reward"]
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_the_loss_of_vectors_that_say_nothing_is_the_log_of_all_candidates(model
 def test_in_the_first_round_all_samples_compete_and_then_those_of_each_beam(ranked, prompt):
     """Three beams, two samples each: six blocks in every round; of the losers no node is output."""
     trace = run(ranked, prompt, 12, num_samples=2, num_beams=3, block_length=4, min_new_tokens=12)
-    rounds = [[e for e in step.of(Score) if e.name == "reward"] for step in trace.steps]
+    rounds = [[e for e in step.of(Rank) if e.name == "reward"] for step in trace.steps]
     assert [len(some) for some in rounds if some] == [6, 6, 6]
     assert [e.rank for e in rounds[0]] == [1, 2, 3, 4, 5, 6]
     assert [e.total for e in rounds[0]] == sorted((e.total for e in rounds[0]), reverse=True)

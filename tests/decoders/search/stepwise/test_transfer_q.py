@@ -13,7 +13,8 @@ from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
 from decoders.search.stepwise import scorers
 from decoders.search.stepwise.transfer_q import distance, softmax, value, value_of_code
-from decoders.trace.events import Forward, Note, Propose, Score, Verdict
+from decoders.trace.events import Forward, Note, Propose, Verdict
+from decoders.trace.scores import Measure, Rank, Score
 from tests.helpers import tiny_models
 from tests.helpers.stateful_tables import StatedTable
 
@@ -77,7 +78,7 @@ def first_step(model, seed=0, chooser=None, tokens=2, **parameters):
 def told(trace) -> list[Score]:
     """The totals of the first step's candidates, by token."""
     token = {e.node: e.token for e in trace.steps[0].of(Propose)}
-    found = [e for e in trace.steps[0].of(Score) if e.name == "total"]
+    found = [e for e in trace.steps[0].of(Rank) if e.name == "total"]
     return sorted(found, key=lambda e: token[e.node])
 
 
@@ -155,7 +156,7 @@ def test_drawn_tokens_follow_the_softmax_of_the_totals(toy):
     want = softmax(totals([1.0, 2.0]))
     assert [law[0], law[1]] == pytest.approx(want, abs=1e-9)
     trace = first_step(model, temperature=1.0)
-    (far,) = [e.total for e in trace.steps[0].of(Score) if e.name == "nats from target"]
+    (far,) = [e.total for e in trace.steps[0].of(Measure) if e.name == "nats from target"]
     assert far == pytest.approx(distance(want, FIRST))
 
 

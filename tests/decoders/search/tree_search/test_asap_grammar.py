@@ -18,7 +18,8 @@ from decoders.search.tree_search.constraints import Gate
 from decoders.search.tree_search.program_tree import Programs
 from decoders.search.tree_search.treecoder import DECODERS
 from decoders.testing import random_table
-from decoders.trace.events import Note, Score, Verdict
+from decoders.trace.events import Note, Verdict
+from decoders.trace.scores import Measure
 
 LANGUAGE = [(0, 0, 0), *((1, a, b) for a in (0, 1) for b in (0, 1))]
 BITS = TableModel(
@@ -133,7 +134,7 @@ def test_a_mask_that_removes_nothing_leaves_every_bound_at_one():
 
 def test_the_trace_says_what_was_learned():
     trace = lane_of(BITS, LANGUAGE, 3, chooser=Script([0, 0, 0, 1, 0, 1]), samples=2).run()
-    scores = [e for s in trace.steps for e in s.of(Score) if e.name == "allowed future"]
+    scores = [e for s in trace.steps for e in s.of(Measure) if e.name == "allowed future"]
     assert [e.total for e in scores] == pytest.approx([0.505, 0.01, 0.1, 1.0, 0.505, 0.01, 1.0, 1.0, 1.0])
     shares = [(e.parts["masked"], e.parts["learned"]) for e in scores if e.parts]
     assert shares[0] == pytest.approx((0.5, 0.005 / 0.505))  # the dossier's .00990

@@ -10,7 +10,8 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.tree_search.mcts import Edge
 from decoders.search.tree_search.pg_td import bonus
-from decoders.trace.events import Note, Propose, Score
+from decoders.trace.events import Note, Propose
+from decoders.trace.scores import Score
 from explorer.tasks import problems
 from explorer.tasks.own_tests import pass_rate
 from tests.helpers import tiny_models

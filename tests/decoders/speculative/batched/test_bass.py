@@ -12,7 +12,8 @@ from decoders.models.loaded_model import LoadedModel
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.batched.shared_batch import MAX_TEXTS
 from decoders.testing import distance, random_table, shape_of
-from decoders.trace.events import Forward, Propose, Score
+from decoders.trace.events import Forward, Propose
+from decoders.trace.scores import Measure
 from tests.helpers.batch_results import accepted, alone, cousins, drafted, rounds, run, written
 
 PROMPTS = ["Lily had a big wish.", "Once", "The old man looked at the sky", "aa aa aa"]
@@ -74,7 +75,7 @@ def trace_eos(models: dict) -> frozenset[int]:
 def test_the_draft_length_follows_the_best_text(models):
     trace, want, shrunk, seen = run("bass", models, PROMPTS, 40), 7, 0, []
     for step, texts in zip(trace.steps, rounds(trace), strict=True):
-        (length,) = [score.total for score in step.of(Score) if score.name == "draft length"]
+        (length,) = [score.total for score in step.of(Measure) if score.name == "draft length"]
         assert length == want
         most = max(accepted(cells) for cells in texts.values())
         if most == want:

@@ -9,7 +9,7 @@ from decoders.engine.engine import Engine
 from decoders.engine.tree import Tree
 from decoders.speculative.batched.eqspec import MISTAKES, NONE, of_one_length
 from decoders.speculative.batched.padded_batch import Rectangle
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure, Score
 from decoders.trace.trace import Trace
 from tests.helpers.batch_results import accepted, alone, cousins, rounds, run, written
 
@@ -28,7 +28,7 @@ def want(models):
 
 def told(trace: Trace) -> list[Score]:
     """What the rounds say of padding."""
-    return [e for step in trace.steps for e in step.of(Score) if e.name == "padding"]
+    return [e for step in trace.steps for e in step.of(Measure) if e.name == "padding"]
 
 
 def chain(tree: Tree, parent: int, tokens: list[int]) -> list[int]:

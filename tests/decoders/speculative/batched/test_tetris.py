@@ -10,7 +10,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.batched.tetris import DRAWN, LIKELIEST, allocate
 from decoders.testing import distance, random_table, shape_of
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure
 from tests.helpers.batch_results import accepted, alone, cousins, drafted, rounds, run, written
 
 PROMPTS = ["Lily had a big wish.", "Once", "The old man looked at the sky", "aa aa aa"]
@@ -45,7 +45,7 @@ def test_every_text_is_greedys_and_the_budget_is_kept(models, scores):
     lengths = set()
     for step, texts in zip(trace.steps, rounds(trace), strict=True):
         submitted = [sum(c.state != "pruned" for c in drafted(cells)) for cells in texts.values()]
-        budget = [score.total for score in step.of(Score) if score.name == "budget"]
+        budget = [score.total for score in step.of(Measure) if score.name == "budget"]
         assert budget == ([3 * len(texts)] if len(texts) > 1 else [])
         assert sum(submitted) == min(3 * len(texts), sum(len(drafted(cells)) for cells in texts.values()))
         lengths |= set(submitted)

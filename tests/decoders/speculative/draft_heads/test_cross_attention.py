@@ -13,7 +13,7 @@ from decoders.speculative.draft_heads.dream import finder
 from decoders.speculative.draft_heads.trees import TREES
 from decoders.speculative.drafters.confidence_siblings import tokens_of
 from decoders.testing import distance
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure
 from tests.helpers.deep_models import TEXT, deep, drafts, run, take_double
 from tests.helpers.losslessness import law_of_rounds
 
@@ -178,7 +178,7 @@ def test_each_place_has_the_siblings_that_its_confidence_asks_for(model):
     found_trace = run("glide", model, {"num_assistant_tokens": 3})
     assert found_trace.costs.accepted >= 0
     for step in found_trace.steps[1:]:
-        sure = [e for e in step.of(Score) if e.name == "confidence"]
+        sure = [e for e in step.of(Measure) if e.name == "confidence"]
         guesses = drafts(step)
         places = [
             sum(g.parent == parent for g in guesses) for parent in dict.fromkeys(g.parent for g in guesses)

@@ -13,7 +13,8 @@ from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from decoders.models.table_model import exact_distribution
 from decoders.testing import distance, random_table, shape_of
-from decoders.trace.events import Forward, Propose, Score, Verdict
+from decoders.trace.events import Forward, Propose, Verdict
+from decoders.trace.scores import Measure, Score
 from tests.helpers import tiny_models
 from tests.helpers.headed_tables import HeadedTable, shared
 from tests.helpers.losslessness import law_of_rounds
@@ -240,7 +241,7 @@ def test_a_constant_predictor_is_a_fixed_length():
     chain = Lane("eagle", [5, 6], models, {"tree": "chain", "depth": 3}, limits=Limits(20)).run()
     drafted = [[(e.parent, e.token) for e in s.of(Propose)] for s in ours.steps]
     assert drafted == [[(e.parent, e.token) for e in s.of(Propose)] for s in chain.steps]
-    expected = [e for s in ours.steps for e in s.of(Score) if e.name == "expected length"]
+    expected = [e for s in ours.steps for e in s.of(Measure) if e.name == "expected length"]
     assert {e.parts["drafted"] for e in expected} == {3.0} and {e.total for e in expected} == {2.6}
 
 

@@ -11,7 +11,8 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.draft_heads.blockwise import value_in
 from decoders.testing import distance, random_table, shape_of
-from decoders.trace.events import Forward, Note, Propose, Score, Verdict
+from decoders.trace.events import Forward, Note, Propose, Verdict
+from decoders.trace.scores import Measure, Score
 from tests.helpers import tiny_models
 from tests.helpers.headed_tables import HeadedTable
 from tests.helpers.losslessness import law_of_rounds
@@ -146,7 +147,7 @@ def test_numbers_are_tokens_that_are_written_as_such():
 def test_gates_are_the_cosines_of_the_cell(strategy):
     """Of every drafted node that was gone on from: their mean, and one part for each attention head."""
     trace = run(strategy, {"tree": "widths", "width": 2, "depth": 3})
-    gates = [e for step in trace.steps for e in step.of(Score) if e.name == "gate"]
+    gates = [e for step in trace.steps for e in step.of(Measure) if e.name == "gate"]
     assert len(gates) > 10
     for gate in gates:
         assert len(gate.parts) == 4 and all(-1.001 <= value <= 1.001 for value in gate.parts.values())

@@ -9,7 +9,8 @@ from decoders.registry import strategies
 from decoders.speculative.drafters.sees import FIRST, SEVERAL
 from decoders.speculative.self_draft.kangaroo import NONE, adapter_of
 from decoders.speculative.self_draft.m2r2 import adapters_of
-from decoders.trace.events import Propose, Score, Verdict
+from decoders.trace.events import Propose, Verdict
+from decoders.trace.scores import Measure
 from tests.helpers import tiny_models
 
 NAMES = sorted(name for name, one in strategies().items() if "sees" in one.views)
@@ -36,7 +37,7 @@ def test_each_depth_that_is_drafted_is_on_record_once(target, name, tiny_model):
     models = {role: models[role] for role in strategies()[name].needs}
     trace = Lane(name, target.encode("the cat sat"), models, {}, limits=Limits(16)).run()
     module = BUILT[name](target) if name in BUILT else target.heads[MODULES.get(name, name)]
-    told = [event for step in trace.steps for event in step.of(Score) if event.name == "sees"]
+    told = [event for step in trace.steps for event in step.of(Measure) if event.name == "sees"]
     deepest = 0
     for step in trace.steps:
         pruned = {event.node for event in step.of(Verdict) if event.status == "pruned"}
@@ -54,6 +55,6 @@ def test_each_depth_that_is_drafted_is_on_record_once(target, name, tiny_model):
 
 def test_the_root_of_pass_is_the_first_token_of_its_draft(target):
     trace = Lane("pass", target.encode("the cat sat"), {"target": target}, {}, limits=Limits(12)).run()
-    step = next(step for step in trace.steps if any(e.name == "sees" for e in step.of(Score)))
+    step = next(step for step in trace.steps if any(e.name == "sees" for e in step.of(Measure)))
     first = next(event for event in step.of(Propose) if event.source == "target")
-    assert {event.node for event in step.of(Score) if event.name == "sees"} == {first.node}
+    assert {event.node for event in step.of(Measure) if event.name == "sees"} == {first.node}

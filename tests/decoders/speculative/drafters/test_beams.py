@@ -13,7 +13,8 @@ from decoders.heads import take_taps
 from decoders.lane import Lane, Limits
 from decoders.speculative.drafters.beams import packed
 from decoders.speculative.drafters.cut_trees import cut_children
-from decoders.trace.events import Propose, Score, Verdict
+from decoders.trace.events import Propose, Verdict
+from decoders.trace.scores import Measure
 from tests.helpers import tiny_models
 
 
@@ -55,7 +56,7 @@ def drafts(strategy: str, **asked):
                 total += kept[leaf].logprob
                 leaf = kept[leaf].parent
             chains.append((total, path))
-        scores = [e for e in step.of(Score) if e.name == "packed"]
+        scores = [e for e in step.of(Measure) if e.name == "packed"]
         found.append((sorted(chains, reverse=True), kept, scores, born))
     return found
 

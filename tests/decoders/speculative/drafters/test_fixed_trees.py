@@ -10,7 +10,8 @@ from decoders.speculative.drafters.draft_model import DRAFT_MODEL, at_temperatur
 from decoders.speculative.drafters.dynamic_trees import best_paths, best_slots, expand_and_rerank, slots_above
 from decoders.speculative.drafters.fixed_trees import largest, widths
 from decoders.speculative.interfaces import drafted
-from decoders.trace.events import Forward, Score, Verdict
+from decoders.trace.events import Forward, Verdict
+from decoders.trace.scores import Measure, Rank
 
 
 def table(tokens: tuple[int, ...]) -> list[float]:
@@ -68,9 +69,9 @@ def test_a_level_that_adds_too_little_is_the_last_one(delta, expected):
 def test_what_each_level_added_is_told_beside_its_limit():
     model, parameters = TableModel(table, 3), {"budget": 3, "max_depth": 12, "delta": 0.3}
     trace = Lane("opt_tree", [0], {"target": model, "draft": model}, parameters, limits=Limits(12)).run()
-    told = [e for e in trace.steps[0].of(Score) if e.name == "gain of the level"]
+    told = [e for e in trace.steps[0].of(Measure) if e.name == "gain of the level"]
     assert [e.total for e in told] == pytest.approx([1.0, 0.38, 0.084])
-    assert {e.parts["limit"] for e in told} == {0.3}
+    assert {e.limit for e in told} == {0.3}
 
 
 def test_what_is_ranked_out_is_pruned_and_told():
@@ -114,7 +115,7 @@ def test_what_a_slot_was_worth_is_told_with_the_slots_that_it_opened():
     model = TableModel(table, 3)
     models, parameters = {"target": model, "draft": model}, {"budget": 4, "draft_temperature": 1.0}
     trace = Lane("dyspec", [0], models, parameters, limits=Limits(12)).run()
-    told = [e for e in trace.steps[0].of(Score) if e.name == "slot"]
+    told = [e for e in trace.steps[0].of(Rank) if e.name == "slot"]
     assert [e.total for e in told] == pytest.approx([1.0, 0.6, 0.48, 0.4])
     assert told[0].parts == pytest.approx({"below": 0.6, "beside": 0.4})
     assert told[3].parts == pytest.approx({"below": 0.3, "beside": 0.1})
@@ -125,7 +126,7 @@ def test_the_slots_that_stay_open_are_those_of_the_worked_example():
     model = TableModel(table, 3)
     models, parameters = {"target": model, "draft": model}, {"budget": 6, "draft_temperature": 1.0}
     trace = Lane("dyspec", [0], models, parameters, limits=Limits(16)).run()
-    told = [e for e in trace.steps[0].of(Score) if e.name == "slot"]
+    told = [e for e in trace.steps[0].of(Rank) if e.name == "slot"]
     popped = [e.total for e in told]
     assert popped == pytest.approx([1.0, 0.6, 0.48, 0.4, 0.384, 0.3072])
     left = sorted(value for e in told for value in e.parts.values())
@@ -155,7 +156,7 @@ def test_with_a_threshold_no_slot_that_is_worth_less_is_filled_and_none_that_is_
         models = {"target": target, "draft": target}
         trace = Lane("dyspec", [0], models, parameters, limits=Limits(12)).run()
         for step in trace.steps:
-            told = [e for e in step.of(Score) if e.name == "slot"]
+            told = [e for e in step.of(Rank) if e.name == "slot"]
             worth = sorted(e.total for e in told)
             opened = sorted([1.0] * bool(told) + [v for e in told for v in e.parts.values() if v >= 0.1])
             assert worth == pytest.approx(opened)
@@ -187,7 +188,7 @@ def test_the_worth_of_the_best_paths_is_that_of_the_worked_example():
 def test_no_slot_is_opened_behind_the_last_token():
     model = TableModel(table, 3)
     trace = Lane("dyspec", [0], {"target": model, "draft": model}, {"budget": 4}, limits=Limits(2)).run()
-    assert all("below" not in e.parts for e in trace.steps[0].of(Score) if e.name == "slot")
+    assert all("below" not in e.parts for e in trace.steps[0].of(Rank) if e.name == "slot")
 
 
 @pytest.mark.parametrize(

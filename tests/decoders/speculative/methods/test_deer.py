@@ -12,8 +12,7 @@ from decoders.logits.distributions import residual
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.models.tabular_denoiser import TabularDenoiser
 from decoders.testing import distance, random_table, shape_of
-from decoders.trace.acceptance import acceptance
-from decoders.trace.events import Forward, Note, Propose, Verdict
+from decoders.trace.events import Forward, Note, Propose, Verdict, acceptance
 from tests.helpers.losslessness import law_of_rounds
 
 V, LENGTH = 3, 4

@@ -13,11 +13,12 @@ from decoders.lane import Lane, Limits
 from decoders.logits.distributions import one_hot
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.interfaces import Draft, VerifierInput
-from decoders.speculative.methods.judge import SCORE, judged_acceptance
+from decoders.speculative.methods.judge import judged_acceptance
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.testing import distance, random_table, shape_of
-from decoders.trace.events import Note, Score, Verdict
+from decoders.trace.events import Note, Verdict
 from decoders.trace.reasons import Code, Reason
+from decoders.trace.scores import Measure, Score, ScoreName
 from tests.helpers import tiny_models
 from tests.helpers.losslessness import law_of_rounds
 from tests.helpers.stateful_tables import Says, StatedTable
@@ -56,7 +57,7 @@ def test_either_test_is_enough():
     right = [0.1, 0.9, 0.1, 0.9]
     verification = judge.verify(chain(right, [True, False, True, True]))
     assert verification.path == [1, 2, 3, 4] and verification.token == 0
-    assert [test.watched for test in verification.tests] == [(SCORE, said, 0.5) for said in right]
+    assert [test.watched for test in verification.tests] == [(ScoreName.JUDGED, said, 0.5) for said in right]
     assert verification.tests[1].reasons[-1] == Reason(Code.JUDGE, {"score": 0.9, "delta": 0.5})
     verification = judge.verify(chain([0.1, 0.5, 0.1, 0.9], [True, False, True, True]))
     assert verification.path == [1] and verification.token == 1
@@ -97,7 +98,7 @@ def test_at_temperature_0_delta_1_is_greedy_and_less_keeps_what_the_judge_likes(
         assert found.output() == greedy and found.badge == "lossless: equal to greedy"
         trace = Lane("judge", [0], models, {"delta": 0.5}, limits=Limits(24)).run()
         assert trace.badge == "relaxed"
-        scores = {e.node: e.total for s in trace.steps for e in s.of(Score) if e.name == SCORE}
+        scores = {e.node: e.total for s in trace.steps for e in s.of(Measure) if e.name == ScoreName.JUDGED}
         verdicts = {v.node: v.status for s in trace.steps for v in s.of(Verdict) if v.node in scores}
         assert all(verdicts[n] == "accepted" for n, said in scores.items() if said > 0.5)
 
@@ -112,7 +113,7 @@ def test_the_distance_that_is_told_is_the_law_s_on_average(delta):
         lane = Lane("judge", [0], models, parameters, limits=Limits(2), chooser=chooser)
         step = lane.advance()
         lane.close()
-        said = [e.total for e in step.of(Score) if e.name != SCORE]
+        said = [e.total for e in step.of(Score) if e.name != ScoreName.JUDGED]
         return lane.trace.output()[0], sum(said)
 
     outcomes = Exhaustive().distribution(told)
@@ -147,13 +148,13 @@ def test_the_head_reads_the_target_s_state_after_the_guess():
     trace = Lane("judge", [40, 41, 42], models, {"delta": 0.4}, limits=Limits(20)).run()
     nodes = trace.nodes()
     for step in trace.steps:
-        for score in (e for e in step.of(Score) if e.name == SCORE):
+        for score in (e for e in step.of(Measure) if e.name == ScoreName.JUDGED):
             text, node = [], score.node
             while node >= 3:
                 text, node = [nodes[node][1], *text], nodes[node][0]
             out = models["target"].model(torch.tensor([[40, 41, 42, *text]]), output_hidden_states=True)
             said = float(head.scores(out.hidden_states[-1][0, -1]))
-            assert score.total == pytest.approx(said, abs=1e-5) and score.parts["limit"] == 0.4
+            assert score.total == pytest.approx(said, abs=1e-5) and score.limit == 0.4
 
 
 def test_the_head_learns_right_from_wrong_where_wrong_is_rare():

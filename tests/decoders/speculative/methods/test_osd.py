@@ -20,7 +20,8 @@ from decoders.speculative.drafters.online_distiller import Correction, LearningD
 from decoders.speculative.interfaces import Draft, Seen, TokenTest, Verification
 from decoders.speculative.theory import best_length, speedup
 from decoders.testing import distance, random_table, shape_of
-from decoders.trace.events import Forward, Note, Propose, Score, Verdict
+from decoders.trace.events import Forward, Note, Propose, Verdict
+from decoders.trace.scores import Measure
 from tests.helpers import tiny_models
 from tests.helpers.losslessness import law_of_rounds
 
@@ -205,7 +206,7 @@ def test_requests_are_served_before_the_prompt_and_the_draft_of_the_pair_stays_a
 def test_the_gauge_counts_the_last_tests():
     models = {"target": tiny_models.make(seed=1), "draft": tiny_models.make(seed=1)}
     trace = Lane("osd", PROMPT, models, {"temperature": 0.0}, limits=Limits(12)).run()
-    shares = [s.total for step in trace.steps for s in step.of(Score) if s.name == "recent acceptance"]
+    shares = [s.total for step in trace.steps for s in step.of(Measure) if s.name == "recent acceptance"]
     assert len(shares) == len(trace.output()) and set(shares) == {1.0}  # the draft is the target
 
 

@@ -13,7 +13,8 @@ from decoders.speculative.drafters.sorted_exits import exits_of
 from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.testing import distance
-from decoders.trace.events import Forward, Propose, Score, Verdict
+from decoders.trace.events import Forward, Propose, Verdict
+from decoders.trace.scores import Score
 from tests.helpers import shipped_pair
 from tests.helpers.deep_models import PROMPT, deep, run
 from tests.helpers.losslessness import first_token, law_of_rounds, position
@@ -115,8 +116,8 @@ def test_a_token_leaves_at_the_first_exit_that_is_sure(target, draft):
             by_node.setdefault(score.node, []).append(score)
         for scores in by_node.values():
             assert [s.level for s in scores] == [f"exit {e}" for e in (2, 4, 6)[: len(scores)]]
-            assert all(s.total <= s.parts["limit"] for s in scores[:-1])
-            assert scores[-1].total > scores[-1].parts["limit"]
+            assert all(s.total <= s.limit for s in scores[:-1])
+            assert scores[-1].total > scores[-1].limit
     assert len({len(step.of(Score)) for step in trace.steps}) > 1
 
 
@@ -178,7 +179,7 @@ def test_a_level_leaves_with_its_surest_node(target, draft):
         scores = step.of(Score)
         levels = [score for score in scores if "surest" in score.parts]
         for score in levels:
-            limit, surest = score.parts["limit"], score.parts["surest"]
+            limit, surest = score.limit, score.parts["surest"]
             assert score.total <= surest
             last = not any(s.node == score.node and s.level > score.level for s in levels)
             assert last == (surest > limit or score.level == "exit 6")

@@ -12,7 +12,8 @@ from decoders.speculative.drafters.fixed_trees import skeleton
 from decoders.speculative.drafters.optimal_tree import best_size, forms
 from decoders.speculative.interfaces import drafted
 from decoders.testing import distance, random_table, shape_of
-from decoders.trace.events import Propose, Score
+from decoders.trace.events import Propose
+from decoders.trace.scores import Table
 from tests.helpers.losslessness import law_of_rounds
 
 CHANCES = (0.6, 0.2, 0.1)
@@ -104,11 +105,11 @@ def test_it_has_the_target_s_law(shape, verifier):
 def test_the_table_and_the_form_that_was_taken_are_told():
     model, parameters = TableModel(random_table(1), 3), {"budget": 5, "max_depth": 3, "acceptance": CHANCES}
     lane = Lane("sequoia", [0], {"target": model, "draft": model}, parameters, limits=Limits(6))
-    rows = [e for e in lane.advance().of(Score) if e.name == "tokens per round"]
+    rows = [e for e in lane.advance().of(Table) if e.name == "tokens per round"]
     assert [e.level for e in rows] == ["1 deep", "2 deep", "3 deep"]
-    assert list(rows[0].parts) == ["nodes 1", "nodes 2", "nodes 3"]  # as many children as chances
+    assert rows[0].unit == "nodes" and list(rows[0].by_number) == [1, 2, 3]  # as many children as chances
     found = forms(CHANCES, 6, 4)
-    assert rows[2].parts["nodes 4"] == found.expected(5, 4) and rows[2].parts["chosen"] == 5
+    assert rows[2].by_number[4] == [found.expected(5, 4)] and rows[2].chosen == 5
     assert rows[2].total == found.expected(6, 4)
     lane.close()
 

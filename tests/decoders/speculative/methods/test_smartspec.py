@@ -3,8 +3,9 @@
 from decoders.models.table_model import TableModel
 from decoders.speculative.methods.smartspec import EVERY, KEPT, START
 from decoders.testing import random_table
-from decoders.trace.events import Note, Score
+from decoders.trace.events import Note
 from decoders.trace.number_format import number
+from decoders.trace.scores import Measure
 from tests.helpers.batch_results import accepted, alone, drafted, rounds, run, written
 
 PROMPTS = ["a", "ba", "cab"]
@@ -26,7 +27,7 @@ def test_each_text_is_what_it_is_alone():
 def test_one_length_for_all_by_what_all_accepted():
     trace, alpha, k, told = run("smartspec", models(), PROMPTS, 60), START, None, []
     for index, (step, texts) in enumerate(zip(trace.steps, rounds(trace), strict=True)):
-        (length,) = [score.total for score in step.of(Score) if score.name == "draft length"]
+        (length,) = [score.total for score in step.of(Measure) if score.name == "draft length"]
         if index % EVERY == 0:
             k = length
             said = f"For {len(texts)} texts at once and an acceptance of {number(alpha)}, {k} guesses"

@@ -10,9 +10,10 @@ from decoders.heads import Acceptance, Taps, Target
 from decoders.heads.scorers.acceptance import REFUSED_WEIGHT, UNASKED
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
-from decoders.speculative.methods.specdec_pp import HEAD, OWN, SCORE, doubtful, head_of
+from decoders.speculative.methods.specdec_pp import HEAD, OWN, doubtful, head_of
 from decoders.testing import distance, random_table, shape_of
-from decoders.trace.events import Note, Propose, Score
+from decoders.trace.events import Note, Propose
+from decoders.trace.scores import Measure, ScoreName
 from tests.helpers import tiny_models
 from tests.helpers.losslessness import law_of_rounds
 from tests.helpers.stateful_tables import Says, StatedTable
@@ -54,10 +55,10 @@ def test_s_is_told_at_each_token_that_was_judged_against_its_limit():
     said = {2: 0.9, 3: 0.8, 4: 0.7}
     models = tables(chance=lambda text: said[len(text)])
     step = Lane("specdec_pp", [0], models, limits=Limits(40)).advance()
-    scores = [e for e in step.of(Score) if e.name == SCORE]
+    scores = [e for e in step.of(Measure) if e.name == ScoreName.ALL_ACCEPTED]
     assert [e.total for e in scores] == pytest.approx([0.9, 0.72, 0.504])
     assert [e.parts["acceptance"] for e in scores] == [0.9, 0.8, 0.7]
-    assert {e.parts["limit"] for e in scores} == {1.0 - 0.3}
+    assert {e.limit for e in scores} == {1.0 - 0.3}
     assert drafted(step)[:3] == [e.node for e in scores] and len(drafted(step)) == 4
 
 

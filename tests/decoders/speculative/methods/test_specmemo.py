@@ -15,7 +15,8 @@ from decoders.speculative.methods import specmemo
 from decoders.speculative.methods.smartspec import CostModel
 from decoders.speculative.methods.specmemo import Place, Sizes, longest, memory, shortest
 from decoders.testing import distance, random_table, shape_of
-from decoders.trace.events import Note, Propose, Score
+from decoders.trace.events import Note, Propose
+from decoders.trace.scores import Measure
 from tests.helpers.losslessness import law_of_rounds
 
 TARGET, DRAFT = Sizes(100, 40, 8, 30, 4), Sizes(20, 40, 4, 10, 4)
@@ -29,7 +30,7 @@ class Endless(LoadedModel):
 
 def told(trace) -> list[tuple[int, dict]]:
     """(total, parts) of each round."""
-    return [(e.total, e.parts) for s in trace.steps for e in s.of(Score) if e.name == "memory"]
+    return [(e.total, e.parts) for s in trace.steps for e in s.of(Measure) if e.name == "memory"]
 
 
 def test_the_sum_of_a_round_by_hand():

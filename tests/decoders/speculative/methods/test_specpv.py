@@ -11,7 +11,8 @@ from decoders.engine.tree import Tree
 from decoders.explain.verdicts import reason_of
 from decoders.lane import Lane, Limits
 from decoders.testing import distance
-from decoders.trace.events import Commit, Forward, Note, Score, Verdict
+from decoders.trace.events import Commit, Forward, Note, Verdict
+from decoders.trace.scores import Score
 from decoders.trace.trace import from_json
 from tests.helpers.deep_models import deep
 

@@ -12,7 +12,8 @@ from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.drafters.trimmed_vocabulary import coverage, most_frequent
 from decoders.speculative.methods import vocabtrim
 from decoders.testing import distance, events_without_clock, shape_of
-from decoders.trace.events import Distribution, Forward, Propose, Score, Verdict
+from decoders.trace.events import Distribution, Forward, Propose, Verdict
+from decoders.trace.scores import Measure
 from tests.decoders.speculative.test_lossless_exact import PAIRS, SHAPES, pair
 from tests.helpers import tiny_models
 from tests.helpers.losslessness import law_of_rounds
@@ -92,7 +93,8 @@ def test_the_whole_vocabulary_is_plain_speculative_decoding(temperature):
     usual = Lane("speculative", [40, 41, 42], models, chosen, 3, Limits(20)).run()
     whole = Lane("vocabtrim", [40, 41, 42], models, chosen | {"keep": 1.0}, 3, Limits(20)).run()
     own = [
-        [e for e in events_without_clock(step) if e["type"] not in ("Note", "Score")] for step in whole.steps
+        [e for e in events_without_clock(step) if e["type"] not in ("Note", "Measure")]
+        for step in whole.steps
     ]
     assert own == [events_without_clock(step) for step in usual.steps]
 
@@ -109,7 +111,7 @@ def test_a_token_outside_ends_the_greedy_path(keeping):
     accepted = [sum(v.status == "accepted" for v in step.of(Verdict)) for step in trace.steps]
     assert max(accepted) == 1  # the next one is outside
     gauges = [
-        e.total for step in trace.steps for e in step.of(Score) if e.name == "in the draft's vocabulary"
+        e.total for step in trace.steps for e in step.of(Measure) if e.name == "in the draft's vocabulary"
     ]
     assert gauges == [1.0, 0.0] * 4
 

@@ -13,7 +13,8 @@ from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.speculative.self_draft.clasp import cosine, plan
 from decoders.testing import distance
-from decoders.trace.events import Forward, Note, Score
+from decoders.trace.events import Forward, Note
+from decoders.trace.scores import Table
 from tests.helpers.deep_models import PROMPT, deep, greedys, run
 from tests.helpers.losslessness import law_of_rounds
 
@@ -109,11 +110,11 @@ def test_the_text_is_greedys_whatever_is_skipped(kind, most):
     assert found.output() == greedys(kind, 24)
     plans = [n.text for s in found.steps for n in s.of(Note)]
     assert len(plans) >= 2 and all(text.startswith("Skips layers") for text in plans)
-    tables = [e for s in found.steps for e in s.of(Score) if e.level != "adopted"]
+    tables = [e for s in found.steps for e in s.of(Table)]
     layers = deep(kind).engine.layer_count
     assert len(tables) == layers * len(plans)  # a row a layer, and in the last one all are skipped
-    assert [row.parts["chosen"] for row in tables[layers - 1 :: layers]] == [most] * len(plans)
-    assert all(row.total == row.parts[f"skipped {row.parts['chosen']:.0f}"] for row in tables)
+    assert [row.chosen for row in tables[layers - 1 :: layers]] == [most] * len(plans)
+    assert all([row.total] == row.by_number[row.chosen] for row in tables)
     assert model.engine.cache.used == 0
 
 

@@ -10,7 +10,8 @@ from decoders.engine.partial_forward import Blocks
 from decoders.speculative.drafters.confidence_stopping import confident_chain
 from decoders.speculative.self_draft.layer_skip_search import Search, layers_of, start_set
 from decoders.testing import distance
-from decoders.trace.events import Commit, Forward, Note, Propose, Score
+from decoders.trace.events import Commit, Forward, Note, Propose
+from decoders.trace.scores import Score
 from tests.helpers.deep_models import PROMPT, deep, greedys, run
 from tests.helpers.losslessness import law_of_rounds
 

@@ -19,9 +19,9 @@ from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.methods import fuzzy, lantern, lenient, typical_acceptance
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.testing import distance, random_table, shape_of
-from decoders.trace.costs import TOTAL_VARIATION
-from decoders.trace.events import Note, Score, Verdict
+from decoders.trace.events import Note, Verdict
 from decoders.trace.reasons import Code
+from decoders.trace.scores import Measure, ScoreName
 from tests.helpers import tiny_models
 from tests.helpers.losslessness import first_token, law_of_rounds, position
 from visualizers.analysis.cost_summary import strip
@@ -100,7 +100,9 @@ def test_the_distance_that_a_lane_tells_is_that_of_the_law_of_its_tokens(strateg
     wanted = exact_distribution(models["target"], (0,), 1, shape_of(shape))
     true = sum(abs(found[t] - wanted.get((t,), 0.0)) for t in range(TOKENS)) / 2
     lane = Lane(strategy, [0], models, parameters, limits=Limits(2))
-    told = [e for e in lane.advance().events if isinstance(e, Score) and e.name == TOTAL_VARIATION]
+    told = [
+        e for e in lane.advance().events if isinstance(e, Measure) and e.name == ScoreName.TOTAL_VARIATION
+    ]
     assert [e.total for e in told] == [pytest.approx(true, abs=1e-12)]
     assert sum(found) == pytest.approx(1.0, abs=1e-12)
 
@@ -111,7 +113,7 @@ def test_at_temperature_0_the_distance_counts_tokens_that_are_not_the_target_s(s
     lane = Lane(strategy, [0], models, {**DEFAULTS[strategy], "temperature": 0.0}, limits=Limits(40))
     trace = lane.run()
     said, other = (0, *trace.output()), 0
-    tested = [e.node for s in trace.steps for e in s.of(Score) if e.name == TOTAL_VARIATION]
+    tested = [e.node for s in trace.steps for e in s.of(Measure) if e.name == ScoreName.TOTAL_VARIATION]
     for node in tested:
         row = models["target"].table(tuple(said[: node_depth(trace, node) + 1]))
         other += said[node_depth(trace, node) + 1] != row.index(max(row))

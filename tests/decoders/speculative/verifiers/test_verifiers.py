@@ -27,7 +27,7 @@ from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.verifiers.with_replacement import WITH_REPLACEMENT_REJECTION
 from decoders.testing import distance
-from decoders.trace.acceptance import acceptance
+from decoders.trace.events import acceptance
 from decoders.trace.reasons import Code, Reason
 from tests.helpers.losslessness import first_token, position, statistics
 

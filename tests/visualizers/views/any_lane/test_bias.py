@@ -3,29 +3,19 @@
 import pytest
 
 from decoders.registry import get
-from decoders.trace.events import Commit, Propose, Score, Step
+from decoders.trace.events import Commit, Propose, Step
+from decoders.trace.scores import OTHERS, Table
 from visualizers.registry import build
 from visualizers.scene.marks import Header
 from visualizers.views.any_lane.bias import factor, in_words
 
 WORDS = {0: b"cat", 1: b"dog", 2: b"cow"}
-EXACT = Score(
-    1,
-    "bias",
-    0.4,
-    {"kept": 0.2, "masked 0": 0.8, "true 0": 0.2, "masked 1": 0.1, "true 1": 0.7, "masked others": 0.1}
-    | {"true others": 0.1},
-    level="exact",
-)
-DRAWN = Score(
-    2,
-    "bias",
-    0.1,
-    {"kept": 0.2, "masked 2": 0.5, "true 2": 0.6, "error 2": 0.1, "masked others": 0.5, "true others": 0.4}
-    | {"error others": 0.1, "texts": 16.0, "worth": 2.5},
-    level="estimated",
-)
-ONLY = Score(3, "bias", 0.0, {"kept": 0.1, "masked 1": 1.0, "true 1": 1.0}, level="exact")
+LAWS = [[0.0, 0.8, 0.2], [1.0, 0.1, 0.7], [OTHERS, 0.1, 0.1]]  # token, under the mask, of the model
+EXACT = Table(1, "bias", 0.4, {"kept": 0.2}, "exact", unit="token", rows=LAWS)
+ESTIMATED = [[2.0, 0.5, 0.6, 0.1], [OTHERS, 0.5, 0.4, 0.1]]  # and the standard error
+PARTS = {"kept": 0.2, "texts": 16.0, "worth": 2.5}
+DRAWN = Table(2, "bias", 0.1, PARTS, "estimated", unit="token", rows=ESTIMATED)
+ONLY = Table(3, "bias", 0.0, {"kept": 0.1}, "exact", unit="token", rows=[[1.0, 1.0, 1.0]])
 
 
 def ops_of(*scores) -> list[list[dict]]:

@@ -1,14 +1,15 @@
 """The memory map: one row until layers differ, then one for each; KL and bytes as they were recorded."""
 
-from decoders.trace.events import Cell, Commit, Propose, Score, Step
+from decoders.trace.events import Cell, Commit, Propose, Step
+from decoders.trace.scores import Measure, ScoreName
 from visualizers.scene.marks import Header
-from visualizers.views.any_lane.memory import ALL, BYTES, DRIFT, Memory
+from visualizers.views.any_lane.memory import ALL, Memory
 
 
 def step(index, node, cells, kl, kept):
     events = [Propose(node, node - 1, 7, -0.1, "target"), Commit([node], [-0.1])]
-    events += [Score(node, DRIFT, kl, {"changed": float(kl > 1)}), *cells]
-    return Step(index, [*events, Score(node, BYTES, kept, {"full": 400.0})])
+    events += [Measure(node, ScoreName.KL_FROM_FULL_CACHE, kl, {"changed": float(kl > 1)}), *cells]
+    return Step(index, [*events, Measure(node, ScoreName.MEMORY_BYTES, kept, {"full": 400.0})])
 
 
 def drawn(ops, known):

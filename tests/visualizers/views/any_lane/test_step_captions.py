@@ -7,7 +7,8 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.registry import strategies
-from decoders.trace.events import Cell, Commit, Distribution, Note, Propose, Score, Step, Verdict
+from decoders.trace.events import Cell, Commit, Distribution, Note, Propose, Step, Verdict
+from decoders.trace.scores import Rank
 from decoders.trace.trace import load
 from explorer.catalog.recorded_runs import FOLDER
 from tests.helpers.said_and_done import TESTED, Done, unlike
@@ -70,7 +71,7 @@ def test_beams_and_iterations():
     beams = [
         Propose(2, 1, 2, -0.5, "target"),
         Propose(3, 1, 3, -1.5, "target"),
-        Score(2, "sum_logprob", -0.5, rank=1),
+        Rank(2, "sum_logprob", -0.5, rank=1),
         Verdict(3, "pruned"),
     ]
     assert said(beams) == ["Step 1: “…␣big” leads with Σ log p −0.50; 1 live, 1 pruned."]
@@ -156,7 +157,7 @@ def test_a_tree_names_the_token_that_was_replaced_and_not_a_sibling_passed_over(
 
 
 def test_a_chosen_pruned_or_finished_text_is_not_live():
-    scores = [Score(node, "sum_logprob", -0.5 * node, rank=node - 1) for node in (2, 3, 4, 5)]
+    scores = [Rank(node, "sum_logprob", -0.5 * node, rank=node - 1) for node in (2, 3, 4, 5)]
     born = [Propose(node, 1, node, -0.5 * node, "target") for node in (2, 3, 4, 5)]
     over = [Verdict(3, "pruned"), Verdict(4, "finished")]
     assert said([*born, *scores, *over, Commit([2], [-1.0])]) == [

@@ -2,7 +2,8 @@
 
 import math
 
-from decoders.trace.events import Commit, Depend, Distribution, Propose, Score, Step, Verdict
+from decoders.trace.events import Commit, Depend, Distribution, Propose, Step, Verdict
+from decoders.trace.scores import Rank
 from tests.helpers.view_folding import vocabulary
 from visualizers.scene.marks import Header
 from visualizers.views.any_lane.text import SPACES, Text
@@ -62,14 +63,14 @@ def test_the_live_tail_follows_the_best_beam_and_becomes_final_in_place():
         [
             propose(2, 1, 2),
             propose(3, 1, 3),
-            Score(2, "sum_logprob", -0.1, rank=1),
-            Score(3, "sum_logprob", -0.2, rank=2),
+            Rank(2, "sum_logprob", -0.1, rank=1),
+            Rank(3, "sum_logprob", -0.2, rank=2),
         ],
         [
             propose(4, 2, 5),
             propose(5, 3, 5),
-            Score(5, "sum_logprob", -0.3, rank=1),
-            Score(4, "sum_logprob", -0.4, rank=2),
+            Rank(5, "sum_logprob", -0.3, rank=1),
+            Rank(4, "sum_logprob", -0.4, rank=2),
         ],
         [Verdict(4, "pruned"), Commit([3, 5], [-0.2, -0.1])],
     ]
@@ -80,7 +81,7 @@ def test_the_live_tail_follows_the_best_beam_and_becomes_final_in_place():
 
 def test_a_commit_that_is_not_the_tail_replaces_it():
     steps = [
-        [propose(2, 1, 2), propose(3, 1, 3), Score(2, "sum_logprob", -0.1, rank=1)],
+        [propose(2, 1, 2), propose(3, 1, 3), Rank(2, "sum_logprob", -0.1, rank=1)],
         [Verdict(2, "pruned"), Commit([3], [-0.2])],
     ]
     assert [(c["text"], c["state"]) for c in chips(steps)] == [("␣dog", "chosen")]

@@ -1,6 +1,7 @@
 """The threshold view: who wrote which token, the number and its limit, and what was read to catch up."""
 
-from decoders.trace.events import Commit, Forward, Propose, Score
+from decoders.trace.events import Commit, Forward, Propose
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.any_lane.threshold import Threshold
 
@@ -8,10 +9,9 @@ WORDS = ["Once", " upon", " a", "<b>", "."]
 
 
 def token(node: int, number: float, level: str, *before, own: float = 1.0) -> list:
-    parts = {"entropy": own, "limit": 1.5}
     commit = Commit([node], [-0.1])
     propose = Propose(node, node - 1, node, -0.1, "target")
-    return [*before, propose, commit, Score(node, "mean", number, parts, level=level)]
+    return [*before, propose, commit, Measure(node, "mean", number, {"entropy": own}, level=level, limit=1.5)]
 
 
 def test_tokens_stand_in_the_row_of_what_was_done_and_crossings_are_amber():

@@ -2,7 +2,8 @@
 
 import math
 
-from decoders.trace.events import Commit, Distribution, Propose, Score
+from decoders.trace.events import Commit, Distribution, Propose
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.any_lane.value_against_entropy import FEW, ValueAgainstEntropy
 
@@ -11,7 +12,7 @@ WORDS = ["Once", " upon", " a", "<b>"]
 
 def token(node: int, bits: float, *gauges: tuple[str, float, float]) -> list:
     """A token after a place of so many bits, drawn with these numbers."""
-    scores = [Score(node, name, total, {"high": high}, level="gauge") for name, total, high in gauges]
+    scores = [Measure(node, name, total, scale=high) for name, total, high in gauges]
     offer = Distribution(node - 1, "target", [(2, -0.1)], 0.1, bits * math.log(2), None, 4)
     return [offer, Propose(node, node - 1, 2 + node % 2, -0.1, "target"), Commit([node], [-0.1]), *scores]
 

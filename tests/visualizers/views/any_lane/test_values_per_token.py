@@ -1,6 +1,7 @@
 """Values per token: a trace for each number, a bar under each token, and what was not set."""
 
-from decoders.trace.events import Commit, Propose, Score
+from decoders.trace.events import Commit, Propose
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.any_lane.values_per_token import ValuesPerToken
 
@@ -8,9 +9,7 @@ WORDS = ["Once", " upon", " a", "<b>", "."]
 
 
 def token(node: int, *gauges: tuple[str, float, float]) -> list:
-    scores = [
-        Score(node, name, total, {"high": high, "kept": 3.0}, level="gauge") for name, total, high in gauges
-    ]
+    scores = [Measure(node, name, total, {"kept": 3.0}, scale=high) for name, total, high in gauges]
     return [Propose(node, node - 1, node, -0.1, "target"), Commit([node], [-0.1]), *scores]
 
 

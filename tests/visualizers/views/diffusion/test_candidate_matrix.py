@@ -1,6 +1,7 @@
 """Candidates: their texts, the table of word error rates, and the chosen one."""
 
-from decoders.trace.events import Commit, Propose, Score
+from decoders.trace.events import Commit, Propose
+from decoders.trace.scores import Rank, Score
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.diffusion.candidate_matrix import CandidateMatrix
 
@@ -8,7 +9,9 @@ WORDS = [" a", " b", " c"]
 
 
 def scored(node: int, total: float, rank: int, *rates: float) -> Score:
-    return Score(node, "word_error_rate", total, {f"against {j + 1}": r for j, r in enumerate(rates)}, rank)
+    return Rank(
+        node, "word_error_rate", total, {f"against {j + 1}": r for j, r in enumerate(rates)}, rank=rank
+    )
 
 
 STEP = [

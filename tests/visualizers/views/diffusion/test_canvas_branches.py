@@ -2,9 +2,10 @@
 
 import pytest
 
-from decoders.trace.events import Cell, Forward, Propose, Score, Verdict
+from decoders.trace.events import Cell, Forward, Propose, Verdict
+from decoders.trace.scores import Rank, ScoreName
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.diffusion.canvas_branches import BAR, SCORE, STRIP, CanvasBranches
+from visualizers.views.diffusion.canvas_branches import BAR, STRIP, CanvasBranches
 
 WORDS = ["Once", " a", " cat", "_"]
 FIRST = [
@@ -18,14 +19,14 @@ SECOND = [
     Propose(1, 0, 2, -0.3, "lookahead"),
     Propose(2, 0, 1, -0.5, "lookahead", 1),
     Forward("target", "verify", 12, 3, 0.1, 0.1),
-    Score(0, SCORE, 0.69, {"tie": 0.0}, level="canvas anchor"),
+    Rank(0, ScoreName.MEAN_CONFIDENCE, 0.69, {"tie": 0.0}, level="canvas anchor"),
     Cell(2, 2, 2, "candidate", 0.72, "canvas anchor"),
     Cell(3, 2, 1, "candidate", 0.66, "canvas anchor"),
-    Score(1, SCORE, 0.97, {"confidence": 0.7, "tie": 0.0}, level="canvas 1"),
+    Rank(1, ScoreName.MEAN_CONFIDENCE, 0.97, {"confidence": 0.7, "tie": 0.0}, level="canvas 1"),
     Cell(3, 2, 1, "candidate", 0.97, "canvas 1"),
     Cell(2, 2, 2, "lookahead", 0.7, "canvas 1"),
     Verdict(1, "accepted", p=0.7, reason="mean confidence .97, the anchor's .69; its own token had p .7"),
-    Score(2, SCORE, 0.65, {"confidence": 0.6, "tie": 0.0}, level="canvas 2"),
+    Rank(2, ScoreName.MEAN_CONFIDENCE, 0.65, {"confidence": 0.6, "tie": 0.0}, level="canvas 2"),
     Cell(2, 2, 2, "candidate", 0.65, "canvas 2"),
     Cell(3, 2, 1, "lookahead", 0.6, "canvas 2"),
     Verdict(2, "pruned", p=0.6, reason="mean confidence .65, the anchor's .69; its own token had p .6"),
@@ -54,7 +55,9 @@ def test_the_winner_its_score_and_what_it_filled():
 
 def test_a_tie_is_said():
     tied = [
-        Score(0, SCORE, e.total, {"tie": 1.0}, level=e.level) if isinstance(e, Score) and e.node == 0 else e
+        Rank(0, ScoreName.MEAN_CONFIDENCE, e.total, {"tie": 1.0}, level=e.level)
+        if isinstance(e, Rank) and e.node == 0
+        else e
         for e in SECOND
         if not isinstance(e, Verdict)
     ]

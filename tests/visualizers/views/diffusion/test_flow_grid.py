@@ -1,6 +1,7 @@
 """Flow grid: rows for steps, darker cells for positions that changed more often, and the text at the end."""
 
-from decoders.trace.events import Cell, Commit, Propose, Score
+from decoders.trace.events import Cell, Commit, Propose
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.diffusion.flow_grid import DARKEST, MANY, FlowGrid
 
@@ -8,7 +9,7 @@ WORDS = ["end", "a", "b"]
 
 
 def step(iteration: int, t: float, jump: float, *cells: Cell) -> list:
-    return [Score(0, "jump_probability", jump, {"t": t}), *cells]
+    return [Measure(0, "jump_probability", jump, {"t": t}), *cells]
 
 
 NOISE = [Cell(1, 0, 2, "guess"), Cell(2, 0, 1, "guess")]

@@ -5,7 +5,7 @@ import pytest
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.testing import random_table
-from decoders.trace.events import Score
+from decoders.trace.scores import Measure, Rank, Score
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.sampling.belief import Belief, bits
 from visualizers.views.sampling.coupling import AFTER, BEFORE, SIGN, TOKENS, WIDE, Coupling, short
@@ -49,7 +49,7 @@ def test_beliefs_are_columns_and_letters_boxes_under_their_tokens():
 
 def after_tokens(trace) -> list[Score]:
     """The beliefs after a token; those with which a letter begins are left out."""
-    return [e for s in trace.steps for e in s.of(Score) if e.name == "belief" and e.node in committed(s)]
+    return [e for s in trace.steps for e in s.of(Measure) if e.name == "belief" and e.node in committed(s)]
 
 
 def committed(step) -> list[int]:
@@ -82,7 +82,7 @@ def test_every_token_of_the_message_is_a_table_of_its_cells():
     assert tables == len(after_tokens(trace))
     places = [(m["x"], m["y"]) for m in cells]
     assert len(set(places)) == len(places)
-    first = {e.node: e for e in trace.steps[0].of(Score) if e.name == "coupling"}
+    first = {e.node: e for e in trace.steps[0].of(Measure) if e.name == "coupling"}
     for at, (node, told) in enumerate(first.items()):
         column = [m for m in cells if m.get("node") == node]
         assert {m["x"] for m in column} == {round(TOKENS + (at + 0.5) * WIDE, 3)}
@@ -93,5 +93,5 @@ def test_every_token_of_the_message_is_a_table_of_its_cells():
 
 
 def test_other_traces_draw_nothing():
-    events = [[Score(0, "priority", 1.0)]]
+    events = [[Rank(0, "priority", 1.0)]]
     assert fold(Belief, events, [0], WORDS)[1] == [[]] == fold(Coupling, events, [0], WORDS)[1]

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from decoders.trace.events import Commit, Distribution, Propose, Score
+from decoders.trace.events import Commit, Distribution, Propose
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.sampling.contrast import Contrast
 
@@ -24,7 +25,7 @@ def weighed(node: int, token: int, wanted: list[float], unwanted: list[float], c
         offer(node - 1, "unwanted", unwanted, "without"),
         offer(node - 1, "combined", combined),
         Propose(node, node - 1, token, math.log(combined[token - 2]), "target"),
-        Score(node, "contrast", 0.0, parts),
+        Measure(node, "contrast", 0.0, parts),
         Commit([node], [parts["wanted"]]),
     ]
 

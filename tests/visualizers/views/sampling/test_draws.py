@@ -4,7 +4,8 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
-from decoders.trace.events import Commit, Distribution, Propose, Score, Verdict
+from decoders.trace.events import Commit, Distribution, Propose, Verdict
+from decoders.trace.scores import Measure, Score
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.sampling.draws import Draws
 
@@ -12,7 +13,7 @@ WORDS = ["p", "a", "b", "c"]
 
 
 def weighed(node: int, estimate: float, checks: int, text: int = 1) -> Score:
-    return Score(node, "log weight", -0.5, {"estimate": estimate, "checks": checks, "text": float(text)})
+    return Measure(node, "log weight", -0.5, {"estimate": estimate, "checks": checks, "text": float(text)})
 
 
 def steps() -> list[list]:

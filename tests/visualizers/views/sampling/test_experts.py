@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from decoders.trace.events import Commit, Propose, Score
+from decoders.trace.events import Commit, Propose
+from decoders.trace.scores import Measure, Table
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.sampling.experts import Experts
 
@@ -15,12 +16,11 @@ def read(node: int, token: int, strong: list[dict], weak: list[int], apart: floa
     """A step in which `node` is read by these experts, a layer each, and a token follows."""
     events = []
     for layer, (own, other) in enumerate(zip(strong, weak, strict=True), 1):
-        parts = {f"expert {e}": w for e, w in own.items()}
-        events.append(Score(node, "strong experts", 0.9, {"of": 3.0, **parts}, level=f"layer {layer}"))
-        events.append(
-            Score(node, "weak experts", 0.1, {"of": 3.0, f"expert {other}": 1.0}, level=f"layer {layer}")
-        )
-    events.append(Score(node, "divergence", apart))
+        for name, weights in (("strong experts", own), ("weak experts", {other: 1.0})):
+            rows = [[float(expert), weight] for expert, weight in weights.items()]
+            experts = {"number": layer, "unit": "expert", "rows": rows}
+            events.append(Table(node, name, 0.5, {"of": 3.0}, f"layer {layer}", **experts))
+    events.append(Measure(node, "divergence", apart))
     return [*events, Propose(node + 1, node, token, -0.5, "target"), Commit([node + 1], [-0.5])]
 
 

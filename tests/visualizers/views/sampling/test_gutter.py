@@ -2,7 +2,8 @@
 
 import math
 
-from decoders.trace.events import GAUGE, Commit, Distribution, Propose, Score
+from decoders.trace.events import Commit, Distribution, Propose
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.sampling.gutter import AFTER, BEFORE, HEAT, Gutter
 
@@ -13,7 +14,7 @@ def token(node: int, token: int, label: float, before: float, after: float | Non
     rows = [Distribution(node - 1, "target", [(token, math.log(before))], 0.0, 1.0)]
     if after is not None:
         rows.append(Distribution(node - 1, "processed", [(token, math.log(after))], 0.0, 1.0))
-    score = Score(node, "P(label)", label, {"high": 1.0}, level=GAUGE)
+    score = Measure(node, "P(label)", label, scale=1.0)
     return [
         *rows,
         Propose(node, node - 1, token, math.log(before), "target", 0),

@@ -7,7 +7,8 @@ import numpy as np
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.trace.events import Commit, Distribution, Propose, Score, Step
+from decoders.trace.events import Commit, Distribution, Propose, Step
+from decoders.trace.scores import Rank
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.scene.marks import Header
 from visualizers.views.sampling.token_graph import ACROSS, TALL, WIDE, TokenGraph, bent, formula
@@ -115,7 +116,7 @@ def test_the_candidates_of_the_newest_step_and_the_one_that_was_turned_aside():
 
 
 def test_scores_are_written_with_their_first_two_parts():
-    score = Score(5, "momentum", -0.05, {"p": 0.55, "run": 3, "resistance": 0.6}, 2)
+    score = Rank(5, "momentum", -0.05, {"p": 0.55, "run": 3, "resistance": 0.6}, rank=2)
     assert formula(score) == "p .55  run 3  = −.05"
     assert math.isclose(score.parts["p"] - score.parts["resistance"], score.total)
 

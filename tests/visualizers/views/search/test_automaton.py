@@ -1,7 +1,8 @@
 """The automaton's view: a ring per state, a token per edge, paths by rank, and edges that were blocked."""
 
 from decoders.lane import Lane, Limits
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Measure, Rank, Score
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.search.automaton import Automaton, spread
 
@@ -9,7 +10,9 @@ WORDS = ["ask:", " red", " blue", " hat", "<end>"]
 
 
 def cost(node: int, total: float, edge: float, state: int, layer: int) -> Score:
-    return Score(node, "path_cost", total, {"edge": edge, "layer": float(layer)}, level=f"state {state}")
+    return Rank(
+        node, "path_cost", total, {"edge": edge, "layer": float(layer)}, level=f"state {state}", number=state
+    )
 
 
 def steps() -> list[list]:
@@ -17,10 +20,10 @@ def steps() -> list[list]:
     first = [cost(0, 0.0, 0.0, 7, 0), Propose(1, 0, 1, -0.2, "target"), cost(1, 0.2, 0.2, 5, 1)]
     first += [Propose(2, 0, 2, -1.8, "target", 1), cost(2, 1.8, 1.8, 5, 1), Verdict(2, "merged", into=1)]
     first += [Propose(3, 1, 3, -0.1, "target"), cost(3, 0.3, 0.1, 3, 2)]
-    first += [Propose(4, 3, 4, 0.0, "target"), cost(4, 0.3, 0.0, 0, 3), Score(4, "path", 0.3, rank=1)]
-    spur = [Score(1, "blocked", 1.0), Propose(5, 2, 3, -0.7, "target"), cost(5, 2.5, 0.7, 3, 2)]
+    first += [Propose(4, 3, 4, 0.0, "target"), cost(4, 0.3, 0.0, 0, 3), Rank(4, "path", 0.3, rank=1)]
+    spur = [Measure(1, "blocked", 1.0), Propose(5, 2, 3, -0.7, "target"), cost(5, 2.5, 0.7, 3, 2)]
     spur += [Propose(6, 5, 4, 0.0, "target"), cost(6, 2.5, 0.0, 0, 3)]
-    last = [Score(6, "path", 2.5, rank=2), Commit([1, 3, 4], [-0.2, -0.1, 0.0])]
+    last = [Rank(6, "path", 2.5, rank=2), Commit([1, 3, 4], [-0.2, -0.1, 0.0])]
     return [first, spur, last]
 
 

@@ -1,7 +1,8 @@
 """The view of banks: a band per bank, its slots, texts that go down a band when they meet a token."""
 
 from decoders.lane import Lane, Limits
-from decoders.trace.events import Propose, Score, Verdict
+from decoders.trace.events import Propose, Verdict
+from decoders.trace.scores import Measure, Rank, Score
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.search.banks import Banks
 
@@ -10,17 +11,18 @@ WORDS = ["Once", " red", " ball", " cat"]
 
 def slots(*counts: int) -> list[Score]:
     return [
-        Score(0, "bank_slots", float(n), {"candidates": 3.0}, level=f"bank {b}") for b, n in enumerate(counts)
+        Measure(0, "bank_slots", float(n), {"candidates": 3.0}, level=f"bank {b}", number=b)
+        for b, n in enumerate(counts)
     ]
 
 
 def met(node: int, count: int, won: int = 0, lost: int = 0) -> Score:
     parts = {"newly met": float(won), "no longer met": float(lost)}
-    return Score(node, "met", float(count), parts, level=f"bank {count}")
+    return Measure(node, "met", float(count), parts, level=f"bank {count}", number=count)
 
 
 def ranked(node: int, total: float, rank: int) -> Score:
-    return Score(node, "sum_logprob", total, rank=rank)
+    return Rank(node, "sum_logprob", total, rank=rank)
 
 
 def steps() -> list[list]:

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from decoders.trace.events import Commit, Propose, Score, Step, Verdict
+from decoders.trace.events import Commit, Propose, Step, Verdict
+from decoders.trace.scores import Rank
 from tests.helpers.view_folding import fold, of_kind, vocabulary
 from visualizers.scene.marks import Header
 from visualizers.scene.tree_rows import Slots
@@ -26,18 +27,18 @@ def two_beams() -> list[list]:
             propose(3, 1, 3, -0.4, 1),
             propose(4, 1, 4, -3.0, 2),
             Verdict(4, "pruned", reason="rank 3 of 3, 2 are kept"),
-            Score(3, "sum_logprob", -0.4, rank=1),
-            Score(2, "sum_logprob", -0.5, rank=2),
+            Rank(3, "sum_logprob", -0.4, rank=1),
+            Rank(2, "sum_logprob", -0.5, rank=2),
         ],
         [
             propose(5, 2, 3, -0.1),
             propose(6, 2, 2, -0.2, 1),
             propose(7, 3, 5, -0.9, 2),
             Verdict(7, "finished"),
-            Score(7, "length_penalised", -0.65),
+            Rank(7, "length_penalised", -0.65),
             Verdict(3, "pruned"),
-            Score(5, "sum_logprob", -0.6, rank=1),
-            Score(6, "sum_logprob", -0.7, rank=2),
+            Rank(5, "sum_logprob", -0.6, rank=1),
+            Rank(6, "sum_logprob", -0.7, rank=2),
             Commit([2], [-0.5]),
         ],
         [Verdict(6, "pruned"), Commit([5], [-0.1])],
@@ -84,7 +85,7 @@ def test_a_finished_hypothesis_hangs_half_a_row_below_its_parent():
 
 
 def test_markup_in_tokens_stays_what_it_is():
-    marks, _ = run([[propose(2, 1, 4, -0.1), Score(2, "sum_logprob", -0.1, rank=1)]])
+    marks, _ = run([[propose(2, 1, 4, -0.1), Rank(2, "sum_logprob", -0.1, rank=1)]])
     assert marks["n2"]["text"] == "<b>"  # the player writes it as text
 
 
@@ -109,7 +110,7 @@ def test_whole_runs_keep_to_their_rows_and_nothing_moves(beams, seed):
         }
         events += [Verdict(n, "pruned") for n in parents if n != 1]
         live = kept
-        steps.append(events + [Score(n, "sum_logprob", s, rank=r + 1) for r, (n, s) in enumerate(kept)])
+        steps.append(events + [Rank(n, "sum_logprob", s, rank=r + 1) for r, (n, s) in enumerate(kept)])
     marks, _ = run(steps, num_beams=beams)
     nodes = of_kind(marks, "node")
     assert all(0 <= m["y"] < beams + 0.5 for m in nodes)
@@ -142,7 +143,7 @@ def test_a_step_is_said_in_one_sentence():
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_finished_texts_of_one_parent_stand_below_each_other_each_with_its_score(count):
     events = [propose(2 + i, 1, slot=i) for i in range(count)]
-    events += [Score(2 + i, "length_normalized", -0.5 - i) for i in range(count)]
+    events += [Rank(2 + i, "length_normalized", -0.5 - i) for i in range(count)]
     events += [Verdict(2 + i, "finished") for i in range(count)]
     marks, _ = fold(BeamTree, [events], PROMPT, WORDS, num_beams=4)
     ended = [m for m in of_kind(marks, "node") if m["state"] == "finished"]

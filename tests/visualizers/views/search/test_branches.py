@@ -1,6 +1,7 @@
 """The branches view: a table a pause, the candidate taken, and how often it was not the most likely."""
 
-from decoders.trace.events import Commit, Propose, Score
+from decoders.trace.events import Commit, Propose
+from decoders.trace.scores import Rank, Score
 from tests.helpers.view_folding import fold
 from visualizers.views.search.branches import HEADING, SEEN, Branches
 
@@ -14,7 +15,9 @@ def pause(first: int, taken: int, *means: float) -> list:
         events.append(Propose(node, 0, slot + 1, -1.0, "target", slot))
     events += [Propose(node + 10, node, 3, -0.1, "lookahead") for node in nodes]
     order = sorted(nodes, key=lambda node: -means[node - first])
-    events += [Score(n, "lookahead", means[n - first], {"ahead": -0.1}, order.index(n) + 1) for n in nodes]
+    events += [
+        Rank(n, "lookahead", means[n - first], {"ahead": -0.1}, rank=order.index(n) + 1) for n in nodes
+    ]
     return [*events, Commit([taken], [-1.0])]
 
 
@@ -44,7 +47,9 @@ def test_a_step_without_a_look_draws_nothing_and_counts():
 def test_values_stand_before_their_total_and_a_bare_beginning_is_not_continued():
     weighed = pause(1, 2, 0.3, 1.2)
     parts = {"logprob": -1.0, "value": 0.5}
-    weighed = [Score(e.node, "total", e.total, parts, e.rank) if isinstance(e, Score) else e for e in weighed]
+    weighed = [
+        Rank(e.node, "total", e.total, parts, rank=e.rank) if isinstance(e, Score) else e for e in weighed
+    ]
     marks, _ = fold(Branches, [weighed], [0], WORDS)
     assert [marks[f"{cell}2"]["text"] for cell in "lvt"] == ["−1.00", "0.50", "1.20"]
     assert marks["t2"]["weight"] == 0.5 > marks["t1"]["weight"] and marks["a2"]["text"] == "␣<b>"

@@ -1,6 +1,7 @@
 """The plans view: units, the search over plans, and the summaries with their scores."""
 
-from decoders.trace.events import Commit, Propose, Score
+from decoders.trace.events import Commit, Propose
+from decoders.trace.scores import Measure, Rank, Span
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.search.content_plans import ContentPlans
 
@@ -8,14 +9,16 @@ WORDS = ["Tom", " sings", ".", " Mia", " sleeps", " song", " night"]
 PROMPT = [0, 1, 2, 3, 4, 2]
 
 
-def plan(level: str, total: float, rank: int, whole: bool = False) -> Score:
-    return Score(1 if level.endswith("1") else 4, "plan", total, {"whole": float(whole)}, rank, level)
+def plan(level: str, total: float, rank: int, whole: bool = False) -> Rank:
+    units = [int(unit) for unit in level.split()]
+    parts = {"whole": float(whole)}
+    return Rank(1 if units[-1] == 1 else 4, "plan", total, parts, level, rank=rank, units=units)
 
 
 STEPS = [
     [
-        Score(1, "unit", 0.7, {"first": 0.0, "last": 1.0}, None, "1"),
-        Score(4, "unit", 0.3, {"first": 3.0, "last": 4.0}, None, "2"),
+        Span(1, "unit", 0.7, number=1, first=0, last=1),
+        Span(4, "unit", 0.3, number=2, first=3, last=4),
         plan("1", -0.5, 1),
         plan("2", -1.0, 2),
     ],
@@ -23,10 +26,10 @@ STEPS = [
     [plan("1", -0.9, 1, whole=True), plan("1 2", -1.2, 2, whole=True), plan("1 2 2", -3.0, 3)],
     [Propose(6, 5, 5, -0.1, "target"), Propose(7, 6, 2, -0.1, "target"), Propose(8, 5, 6, -0.2, "target")],
     [
-        Score(7, "adherence", 1.0, level="1"),
-        Score(7, "reranker", -0.4, {}, 1, "1"),
-        Score(8, "adherence", 0.5, level="1 2"),
-        Score(8, "reranker", -0.6, {}, 2, "1 2"),
+        Measure(7, "adherence", 1.0, level="1"),
+        Rank(7, "reranker", -0.4, level="1", rank=1),
+        Measure(8, "adherence", 0.5, level="1 2"),
+        Rank(8, "reranker", -0.6, level="1 2", rank=2),
         Commit([6, 7], [-0.1, -0.1]),
     ],
 ]

@@ -6,7 +6,8 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
-from decoders.trace.events import Propose, Score
+from decoders.trace.events import Propose
+from decoders.trace.scores import Rank, Score
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.scene.marks import Header
 from visualizers.views.search.document import FIRST, FLAG, Document
@@ -15,12 +16,12 @@ WORDS = ["The cat sat. The dog ran. A bird flew.\n\nWho ran?\nAnswer:", " The", 
 
 
 def end(node: int, p: float, sentence: int, start: int, rank: int | None = None) -> Score:
-    return Score(node, "end of text", math.log(p), {"sentence": sentence, "from": start}, rank)
+    return Rank(node, "end of text", math.log(p), {"sentence": sentence, "from": start}, rank=rank)
 
 
 def steps() -> list[list]:
     born = [Propose(1, 0, 1, -0.5, "target", 0), Propose(2, 1, 2, -0.4, "target", 0)]
-    found = Score(2, "sentence prefix", -0.434, {"sentence": 2.0}, 1)
+    found = Rank(2, "sentence prefix", -0.434, {"sentence": 2.0}, rank=1)
     return [[*born, found], [end(2, 0.2, 2, 2), end(2, 0.8, 3, 2, 1)]]
 
 

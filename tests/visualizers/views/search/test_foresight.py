@@ -2,7 +2,7 @@
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.trace.events import Score
+from decoders.trace.scores import Rank
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.search.foresight import PROBABILITY, STEP, Foresight
 
@@ -21,7 +21,7 @@ def test_every_candidate_is_a_row_with_its_own_numbers():
     cells = of_kind(marks, "cell")
     places = [(m["x"], m["y"]) for m in cells]
     assert len(set(places)) == len(places)
-    scores = [e for s in trace.steps for e in s.of(Score) if e.name in ("step", "foresight")]
+    scores = [e for s in trace.steps for e in s.of(Rank) if e.name in ("step", "foresight")]
     names = [m for m in cells if m["x"] == STEP[0] + STEP[1] / 2]
     assert len(names) == len(scores) > 20
     assert {m["state"] for m in names} == {"chosen", "live", "pruned"}
@@ -34,5 +34,5 @@ def test_every_candidate_is_a_row_with_its_own_numbers():
 
 
 def test_what_has_no_candidates_draws_nothing():
-    _, ops = fold(Foresight, [[Score(0, "priority", 1.0)]], [0], WORDS)
+    _, ops = fold(Foresight, [[Rank(0, "priority", 1.0)]], [0], WORDS)
     assert ops == [[]]

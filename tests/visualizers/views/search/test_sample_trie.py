@@ -1,6 +1,7 @@
 """The view of samples: texts as a trie whose rows begin where they part, and bars of what was learned."""
 
-from decoders.trace.events import Propose, Score, Verdict
+from decoders.trace.events import Propose, Verdict
+from decoders.trace.scores import Measure, Score
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.search.sample_trie import SampleTrie, small
 
@@ -8,11 +9,11 @@ WORDS = ["p", "a", "b", "c"]
 
 
 def learned(node: int, bound: float, masked: float, share: float) -> Score:
-    return Score(node, "allowed future", bound, {"masked": masked, "learned": share})
+    return Measure(node, "allowed future", bound, {"masked": masked, "learned": share})
 
 
 def root(bound: float) -> Score:
-    return Score(0, "allowed future", bound, {})
+    return Measure(0, "allowed future", bound)
 
 
 def steps() -> list[list]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.search.score_terms import ScoreTerms
 
@@ -13,7 +14,7 @@ def scored(node: int, total: float, likely: float, rank: int | None) -> list:
     """A candidate is scored, and scored again with its rank if it lives."""
     parts = {"sum_logprob": likely, "diversity": total - likely}
     ranks = [None] if rank is None else [None, rank]
-    return [Score(node, "augmented_sum", total, parts, r) for r in ranks]
+    return [Rank(node, "augmented_sum", total, parts, rank=r) for r in ranks]
 
 
 def steps() -> list[list]:
@@ -61,7 +62,7 @@ def test_likelihood_counts_as_much_as_its_weight(combine, end):
 
 
 def test_what_waits_has_its_way_and_what_is_still_to_come():
-    waits = [Propose(1, 0, 1, -1, "target"), Score(1, "priority", -0.75, {"g": 0.25, "h": 0.5})]
+    waits = [Propose(1, 0, 1, -1, "target"), Rank(1, "priority", -0.75, {"g": 0.25, "h": 0.5})]
     marks, _ = fold(ScoreTerms, [waits], [0], WORDS, num_samples=2)
     assert (marks["p1"]["y0"], marks["a1"]["y0"], marks["a1"]["y1"]) == (-0.25, -0.75, -0.25)
     assert marks["d1"]["role"] == "live" and marks["p1"]["hover"][0] == "f 0.75: g 0.25, h 0.50"

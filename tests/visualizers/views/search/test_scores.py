@@ -2,7 +2,8 @@
 
 import pytest
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.scene.axis_scale import Scale
 from visualizers.views.search.scores import HALF, Scores
@@ -19,12 +20,17 @@ def rounds() -> list[list]:
     return [
         [
             *(propose(n, 0) for n in (1, 2, 3)),
-            Score(1, "reward", 0.5, {"aside": 1.0}, 1),
-            Score(2, "reward", 0.25, {"aside": -2.0}, 2),
-            Score(3, "reward", -3.0, {"aside": 0.5}, 3),
+            Rank(1, "reward", 0.5, {"aside": 1.0}, rank=1),
+            Rank(2, "reward", 0.25, {"aside": -2.0}, rank=2),
+            Rank(3, "reward", -3.0, {"aside": 0.5}, rank=3),
             Verdict(3, "pruned"),
         ],
-        [propose(4, 1), propose(5, 4, 2), Score(5, "reward", 9.0, {"aside": 6.0}, 1), Verdict(2, "pruned")],
+        [
+            propose(4, 1),
+            propose(5, 4, 2),
+            Rank(5, "reward", 9.0, {"aside": 6.0}, rank=1),
+            Verdict(2, "pruned"),
+        ],
         [Commit([1, 4, 5], [-1, -1, -1])],
     ]
 
@@ -51,10 +57,10 @@ def test_candidates_stand_where_their_score_and_their_vector_say():
 
 def test_a_round_of_one_is_a_try_against_its_threshold():
     steps = [
-        [propose(1, 0), Score(1, "reward", 0.2, {"threshold": 0.5}), Verdict(1, "rejected")],
+        [propose(1, 0), Rank(1, "reward", 0.2, {"threshold": 0.5}), Verdict(1, "rejected")],
         [
             propose(2, 0),
-            Score(2, "reward", 0.6, {"threshold": 0.5}),
+            Rank(2, "reward", 0.6, {"threshold": 0.5}),
             Verdict(2, "accepted"),
             Commit([2], [0]),
         ],

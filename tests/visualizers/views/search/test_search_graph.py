@@ -4,7 +4,8 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank, Score
 from decoders.trace.trace import Trace
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.search.queue import Queue
@@ -18,7 +19,7 @@ def propose(node: int, parent: int, token: int, logprob: float) -> Propose:
 
 
 def priority(node: int, total: float) -> Score:
-    return Score(node, "priority", total)
+    return Rank(node, "priority", total)
 
 
 def small() -> list[list]:
@@ -91,7 +92,7 @@ def test_every_column_of_the_queue_is_its_head_after_that_step():
         for event in s.events:
             if isinstance(event, Propose):
                 opened.add(event.parent)
-            if isinstance(event, Score) and event.name == "priority":
+            if isinstance(event, Rank) and event.name == "priority":
                 waiting[event.node] = event.total
             if isinstance(event, Verdict) and event.status == "pruned":
                 waiting.pop(event.node, None)
@@ -111,8 +112,8 @@ def test_a_state_of_the_queue_says_all_that_it_adds():
     """Two steps of two tokens each, the second after the first; a line's end is left out."""
     words = ["<end>", " a", " b", "\n"]
     events = [
-        [Propose(1, 0, 1, -0.1, "target"), Propose(2, 1, 3, -0.1, "target"), Score(2, "priority", -0.5)],
-        [Propose(3, 2, 1, -0.1, "target"), Propose(4, 3, 2, -0.1, "target"), Score(4, "priority", -0.2)],
+        [Propose(1, 0, 1, -0.1, "target"), Propose(2, 1, 3, -0.1, "target"), Rank(2, "priority", -0.5)],
+        [Propose(3, 2, 1, -0.1, "target"), Propose(4, 3, 2, -0.1, "target"), Rank(4, "priority", -0.2)],
     ]
     marks, _ = fold(Queue, events, [0], words)
     assert [m["text"] for m in sorted(of_kind(marks, "cell"), key=lambda m: m["x"])] == ["␣a", "␣a␣b"]

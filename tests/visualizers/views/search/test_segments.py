@@ -4,7 +4,8 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank, Score
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.search.segments import Segments, number
 
@@ -16,7 +17,7 @@ def propose(node: int, parent: int, token: int = 1, slot: int = 0) -> Propose:
 
 
 def reward(node: int, total: float, tau: float) -> Score:
-    return Score(node, "reward", total, {"threshold": tau})
+    return Rank(node, "reward", total, {"threshold": tau})
 
 
 def redrawn() -> list[list]:

@@ -1,7 +1,8 @@
 """The superposition view: a column a place, its drafts by rank, with their shares of the next mixture."""
 
 from decoders.lane import Lane, Limits
-from decoders.trace.events import Commit, Distribution, Propose, Score, Verdict
+from decoders.trace.events import Commit, Distribution, Propose, Verdict
+from decoders.trace.scores import Measure, Rank
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.search.superposition import Superposition
 
@@ -10,12 +11,12 @@ WORDS = ["Once", " upon", " a", "<b>", " dog"]
 
 def steps() -> list[list]:
     born = [Propose(2, 1, 2, -0.5, "target"), Propose(3, 1, 3, -1.0, "target", 1)]
-    ranks = [Score(2, "sum_logprob", -0.5, rank=1), Score(3, "sum_logprob", -1.0, rank=2)]
+    ranks = [Rank(2, "sum_logprob", -0.5, rank=1), Rank(3, "sum_logprob", -1.0, rank=2)]
     shared = Distribution(2, "combined", [[4, -0.1], [2, -2.5]], 0.0, 0.4, "the row")
-    shares = [Score(2, "share", 0.75), Score(3, "share", 0.25)]
-    likeness = Score(2, "linearity", 0.9, {"after 0 layers": 1.0, "after 1 layers": 0.9})
+    shares = [Measure(2, "share", 0.75), Measure(3, "share", 0.25)]
+    likeness = Measure(2, "linearity", 0.9, {"after 0 layers": 1.0, "after 1 layers": 0.9})
     more = [Propose(4, 2, 4, -0.2, "target"), Propose(5, 2, 2, -0.4, "target", 1), Verdict(3, "pruned")]
-    ends = [Score(4, "length_penalised", -0.35), Score(5, "sum_logprob", -0.9, rank=1)]
+    ends = [Rank(4, "length_penalised", -0.35), Rank(5, "sum_logprob", -0.9, rank=1)]
     last = [Commit([2, 4], [-0.4, -0.3]), Verdict(5, "pruned")]
     return [[*born, *ranks], [shared, *shares, likeness, *more, *ends], last]
 

@@ -2,7 +2,8 @@
 
 import math
 
-from decoders.trace.events import Commit, Distribution, Propose, Score, Verdict
+from decoders.trace.events import Commit, Distribution, Propose, Verdict
+from decoders.trace.scores import Rank
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.search.topics import Topics
 
@@ -18,15 +19,15 @@ def offer(node: int, **likely: float) -> Distribution:
 def steps() -> list[list]:
     """A seam with two topics, of which the best is taken; two beams, the second overtakes the first."""
     return [
-        [Propose(1, 0, 1, -1, "target"), Score(1, "sum_logprob", -1.0, rank=1)],
+        [Propose(1, 0, 1, -1, "target"), Rank(1, "sum_logprob", -1.0, rank=1)],
         [offer(1, t2=0.75, t1=0.25), Propose(2, 1, T2, -1, "target")],
         [
             Propose(3, 2, 1, -1, "target"),
             Propose(4, 2, 6, -1, "target"),
-            Score(3, "sum_logprob", -2.0, rank=1),
-            Score(4, "sum_logprob", -3.0, rank=2),
+            Rank(3, "sum_logprob", -2.0, rank=1),
+            Rank(4, "sum_logprob", -3.0, rank=2),
         ],
-        [Propose(5, 4, 2, -1, "target"), Score(5, "sum_logprob", -3.0, rank=1), Verdict(3, "pruned")],
+        [Propose(5, 4, 2, -1, "target"), Rank(5, "sum_logprob", -3.0, rank=1), Verdict(3, "pruned")],
         [
             offer(5, t2=0.5, t1=0.004),
             Propose(6, 5, T1, -1, "target"),

@@ -2,7 +2,8 @@
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.trace.events import Commit, Score
+from decoders.trace.events import Commit
+from decoders.trace.scores import Rank, Score
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.search.search_graph import ROWS
 from visualizers.views.search.visit_tree import VisitTree
@@ -42,7 +43,7 @@ def test_a_search_without_finished_texts_tells_means():
     given = {"scorer": "keyword", "keywords": "c", "simulations": 12, "width": 3}
     trace = Lane("value_mcts", [1], {"target": model}, given, 0, Limits(max_new_tokens=3)).run()
     marks, ops = fold(VisitTree, [s.events for s in trace.steps], [1], WORDS)
-    visits = {e.node: e for s in trace.steps for e in s.of(Score) if e.name == "visits"}
+    visits = {e.node: e for s in trace.steps for e in s.of(Rank) if e.name == "visits"}
     tried = [m for m in of_kind(marks, "node") if m["node"] in visits]
     assert tried and all(m["note"].startswith(f"×{visits[m['node']].total} ") for m in tried)
     assert any("their mean" in line for m in tried for line in m["hover"])

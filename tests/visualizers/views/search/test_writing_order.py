@@ -1,6 +1,7 @@
 """The zones view: tokens in the order of writing, each in the row of its part, jumps, and what was kept."""
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.search.writing_order import WritingOrder
 
@@ -9,7 +10,7 @@ WORDS = ["Once", " a", "<SUF>", "<b>", " end", "<MID>"]
 
 def token(node: int, word: int, zone: str, sure: float | None) -> list:
     made = [Propose(node, node - 1, word, -0.1, zone)]
-    return made + ([Score(node, "largest probability", sure, {"limit": 0.25}, level=zone)] if sure else [])
+    return made + ([Measure(node, "largest probability", sure, level=zone, limit=0.25)] if sure else [])
 
 
 STEPS = [

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from decoders.trace.events import Cell, Forward, Score
+from decoders.trace.events import Cell, Forward
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.speculative.batch import EDGE, LEFT, Batch
 
@@ -40,12 +41,12 @@ def hand_trace() -> list[list]:
     return [
         [
             forward(),
-            Score(3, "draft length", 3),
+            Measure(3, "draft length", 3),
             *cells(1, 1, 10, "aaxr"),
             *cells(2, 1, 5, "aaab"),
             *cells(3, 1, 20, "xnnr"),
         ],
-        [forward(), Score(9, "draft length", 3), *cells(1, 2, 13, "aaab"), *cells(3, 2, 21, "s")],
+        [forward(), Measure(9, "draft length", 3), *cells(1, 2, 13, "aaab"), *cells(3, 2, 21, "s")],
     ]
 
 
@@ -91,8 +92,8 @@ def test_caches_are_drawn_to_scale_and_end_where_the_guesses_begin():
 
 def test_padding_stands_before_a_shorter_text():
     padded = [
-        Score(0, "padding", 15, {"moved": 4}, None, "text 2"),
-        Score(0, "padding", 0, {}, None, "text 3"),
+        Measure(0, "padding", 15, {"moved": 4}, level="text 2"),
+        Measure(0, "padding", 0, level="text 3"),
     ]
     marks, _ = run([[*hand_trace()[0], *padded]])
     pad, box = marks["d1.text 2"], marks["c1.text 2"]
@@ -121,7 +122,7 @@ def test_tokens_are_text_and_steps_without_texts_draw_nothing():
 
 
 def test_what_was_not_submitted_is_no_loss_of_the_target():
-    marks, _ = run([[forward(), Score(1, "budget", 2), *cells(1, 1, 4, "aapb"), *cells(2, 1, 4, "xppr")]])
+    marks, _ = run([[forward(), Measure(1, "budget", 2), *cells(1, 1, 4, "aapb"), *cells(2, 1, 4, "xppr")]])
     assert [marks[f"g1.text 2.{i}"]["state"] for i in range(3)] == ["rejected", "pruned", "pruned"]
     assert "budget 2" in marks["h1"]["text"]
     own, lost = marks["g1.text 1.3"], marks["g1.text 1.2"]

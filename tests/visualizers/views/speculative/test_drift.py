@@ -1,6 +1,7 @@
 """The view of drift: means by round and depth, and which depths held an accepted node."""
 
-from decoders.trace.events import Note, Propose, Score, Verdict
+from decoders.trace.events import Note, Propose, Verdict
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.speculative.drift import Drift
 
@@ -13,12 +14,15 @@ def test_cells_are_the_means_of_a_depth_and_chosen_where_a_node_was_accepted():
             Propose(3, 1, 0, -2.0, "draft", 1, "fixed"),
             Verdict(2, "accepted"),
             Verdict(3, "never reached"),
-            Score(1, "drift", 0.1, level="depth 0"),
-            Score(2, "drift", 0.2, level="depth 1"),
-            Score(3, "drift", 0.4, level="depth 1"),
-            Score(1, "another", 3.0),
+            Measure(1, "drift", 0.1, level="depth 0", number=0),
+            Measure(2, "drift", 0.2, level="depth 1", number=1),
+            Measure(3, "drift", 0.4, level="depth 1", number=1),
+            Measure(1, "another", 3.0),
         ],
-        [Score(4, "drift", 0.3, level="depth 0"), Score(5, "drift", 0.9, level="depth 9")],
+        [
+            Measure(4, "drift", 0.3, level="depth 0", number=0),
+            Measure(5, "drift", 0.9, level="depth 9", number=9),
+        ],
     ]
     marks, ops = fold(Drift, steps, [0, 1], ["Once", " upon"])
     assert ops[0] == []

@@ -3,7 +3,8 @@
 import pytest
 
 from decoders.engine.layers import Layers as LayerSet
-from decoders.trace.events import Commit, Forward, Propose, Score, Verdict
+from decoders.trace.events import Commit, Forward, Propose, Verdict
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.speculative.draft_layers import DraftLayers
 from visualizers.views.speculative.layers import Layers
@@ -66,9 +67,9 @@ def test_what_ran_for_each_token_is_a_column_and_the_prompt_s_waits_for_the_numb
 
 def test_choices_of_layers_stand_below_and_what_is_used_is_drawn_on():
     tried = [
-        [ran("plan", "layers 1 of 2", 0.5), Score(2, "matched", 0.5, level="adopted")],
-        [ran("plan", "layers 2 of 2", 0.5), Score(2, "matched", 0.25, level="not adopted")],
-        [ran("plan", "layers 2 of 2", 0.5), Score(2, "matched", 0.75, level="adopted")],
+        [ran("plan", "layers 1 of 2", 0.5), Measure(2, "matched", 0.5, level="adopted")],
+        [ran("plan", "layers 2 of 2", 0.5), Measure(2, "matched", 0.25, level="not adopted")],
+        [ran("plan", "layers 2 of 2", 0.5), Measure(2, "matched", 0.75, level="adopted")],
     ]
     marks, _ = fold(Layers, tried, [0, 1], WORDS)
     dots = [(mark["x"], mark["y"], mark["glyph"]) for mark in of_kind(marks, "symbol")]

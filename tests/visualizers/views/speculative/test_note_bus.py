@@ -2,7 +2,8 @@
 
 import pytest
 
-from decoders.trace.events import Cell, Depend, Propose, Score
+from decoders.trace.events import Cell, Depend, Propose
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.speculative.note_bus import NoteBus
 
@@ -11,8 +12,8 @@ WORDS = ["<s>", "a", "b", "c", "\n"]
 
 def plan() -> list:
     return [
-        Score(1, "plan item", 7.0, level="slot 1"),
-        Score(1, "gate", 0.5, {"adapters": 0.1}, level="layer 3"),
+        Measure(1, "plan item", 7.0, level="slot 1", number=1),
+        Measure(1, "gate", 0.5, {"adapters": 0.1}, level="layer 3", number=3),
     ]
 
 
@@ -21,7 +22,7 @@ def block(stream: int, number: int, node: int, token: int, reads: dict, sent: in
     parts = {"round": number, "coverage": 0.5, "notes": len(reads)} | ({} if sent is None else {"note": sent})
     state = "rejected" if sent is None else "accepted"
     links = [Depend(source, node, weight, "note") for source, weight in reads.items()]
-    score = Score(node, "readiness", 0.75, parts, level=f"stream {stream}")
+    score = Measure(node, "readiness", 0.75, parts, level=f"stream {stream}", number=stream)
     return [
         Propose(node, 1, token, -0.1, "stream"),
         score,
@@ -82,7 +83,7 @@ def test_what_is_out_of_sight_is_dotted_and_closed_gates_are_named():
 def test_a_new_plan_empties_the_bus():
     """After the sections of a plan are written, the next plan's streams see its note alone."""
     again = [
-        Score(9, "plan item", 3.0, level="slot 1"),
+        Measure(9, "plan item", 3.0, level="slot 1", number=1),
         *block(1, 1, 10, 2, {9: 1.0}, 1),
     ]
     marks, _ = fold(NoteBus, [*ROUNDS, again], [0, 0], WORDS)

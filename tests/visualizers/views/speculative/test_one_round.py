@@ -2,7 +2,8 @@
 
 import pytest
 
-from decoders.trace.events import Commit, Propose, Score, Step, Verdict
+from decoders.trace.events import Commit, Propose, Step, Verdict
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind, vocabulary
 from visualizers.scene.marks import Header
 from visualizers.views.speculative.one_round import AT, BAR, OneRound
@@ -104,8 +105,8 @@ def test_the_next_round_takes_the_place_of_the_last():
 
 def test_a_number_that_is_watched_against_its_limit_has_a_panel_of_its_own():
     """One dot a score at its node's depth, the limit as a line; gone with its round."""
-    scores = [Score(2, "all accepted", 0.8, {"limit": 0.7}), Score(3, "all accepted", 0.5, {"limit": 0.7})]
-    plain = Score(2, "rank", 3.0)
+    scores = [Measure(2, "all accepted", 0.8, limit=0.7), Measure(3, "all accepted", 0.5, limit=0.7)]
+    plain = Measure(2, "rank", 3.0)
     first = [*round_of(), *scores, plain]
     marks = run([first])
     dots = {m["node"]: (m["x"], m["y"]) for m in marks.values() if m["kind"] == "symbol"}
@@ -117,7 +118,7 @@ def test_a_number_that_is_watched_against_its_limit_has_a_panel_of_its_own():
 
 
 def test_a_number_far_above_its_limit_stays_in_its_panel_and_limits_may_differ():
-    scores = [Score(2, "gap", 9.0, {"limit": 1.0}), Score(3, "gap", 0.5, {"limit": 2.0})]
+    scores = [Measure(2, "gap", 9.0, limit=1.0), Measure(3, "gap", 0.5, limit=2.0)]
     marks = run([[*round_of(), *scores]])
     assert {m["node"]: m["y"] for m in marks.values() if m["kind"] == "symbol"} == {2: 6.0, 3: 0.5}
     assert marks["w1"]["y0"] > 6.0 and marks["w1v2"]["text"] == "9.00"

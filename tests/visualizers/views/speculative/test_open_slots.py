@@ -1,6 +1,7 @@
 """Open slots: in which order they were filled, and which waited."""
 
-from decoders.trace.events import Commit, Propose, Score, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.scores import Rank
 from tests.helpers.view_folding import fold
 from visualizers.views.speculative.open_slots import OpenSlots
 
@@ -12,11 +13,11 @@ def a_round(first: int) -> list:
     a, b, c = first, first + 1, first + 2
     return [
         Propose(a, first - 1, 2, -0.5, "draft"),
-        Score(a, "slot", 1.0, {"beside": 0.4, "below": 0.6}),
+        Rank(a, "slot", 1.0, {"beside": 0.4, "below": 0.6}),
         Propose(b, a, 3, -0.5, "draft"),
-        Score(b, "slot", 0.6, {"beside": 0.5, "below": 0.1}),
+        Rank(b, "slot", 0.6, {"beside": 0.5, "below": 0.1}),
         Propose(c, a, 4, -0.5, "draft"),
-        Score(c, "slot", 0.5, {"beside": 0.3, "below": 0.2}),
+        Rank(c, "slot", 0.5, {"beside": 0.3, "below": 0.2}),
         Verdict(a, "accepted"),
         Verdict(b, "rejected"),
         Verdict(c, "accepted"),

@@ -1,15 +1,21 @@
 """The plan view: the table that was filled, and what was taken of it."""
 
-from decoders.trace.events import Note, Score
+from decoders.trace.events import Note
+from decoders.trace.scores import Measure, Table
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.speculative.plan import Plan
 
 
+def row(name: str, unit: str, level: str, values: dict[int, float], chosen: int | None = None) -> Table:
+    rows = [[float(number), value] for number, value in values.items()]
+    return Table(3, name, max(values.values()), level=level, unit=unit, rows=rows, chosen=chosen)
+
+
 def test_rows_and_columns_are_those_of_the_scores_and_what_was_taken_is_outlined():
     table = [
-        Score(3, "cosine", 1.0, {"chosen": 0.0, "skipped 0": 1.0, "skipped 1": -0.1}, level="layer 1"),
-        Score(3, "cosine", 0.97, {"chosen": 1.0, "skipped 0": 1.0, "skipped 1": 0.97}, level="layer 2"),
-        Score(3, "cosine", 0.97, level="adopted"),
+        row("cosine", "skipped", "layer 1", {0: 1.0, 1: -0.1}, chosen=0),
+        row("cosine", "skipped", "layer 2", {0: 1.0, 1: 0.97}, chosen=1),
+        Measure(3, "cosine", 0.97, level="adopted"),
     ]
     marks, ops = fold(Plan, [[Note("nothing yet")], table, table], [0, 1], ["Once", " upon"])
     assert ops[0] == []
@@ -29,8 +35,8 @@ def test_rows_and_columns_are_those_of_the_scores_and_what_was_taken_is_outlined
 
 def test_a_table_in_which_one_row_is_taken():
     rows = [
-        Score(3, "tokens per round", 1.6, {"nodes 1": 1.6}, level="1 deep"),
-        Score(3, "tokens per round", 2.1, {"chosen": 2.0, "nodes 1": 1.6, "nodes 2": 2.1}, level="2 deep"),
+        row("tokens per round", "nodes", "1 deep", {1: 1.6}),
+        row("tokens per round", "nodes", "2 deep", {1: 1.6, 2: 2.1}, chosen=2),
     ]
     marks, _ = fold(Plan, [rows], [0, 1], ["Once", " upon"])
     assert [key for key, mark in marks.items() if mark.get("fill") == "outline"] == ["c1.1.2"]

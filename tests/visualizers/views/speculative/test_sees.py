@@ -2,7 +2,8 @@
 
 import pytest
 
-from decoders.trace.events import Note, Propose, Score, Verdict
+from decoders.trace.events import Note, Propose, Verdict
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.speculative.sees import Sees
 
@@ -15,7 +16,9 @@ def round_of(reaches: dict[int, int], **states: float) -> list:
     """A drafted round whose guesses of each depth look at so many tokens, and of the target at `states`."""
     parts = {name.replace("_", " "): value for name, value in states.items()}
     born = [Propose(node, parent, node % 6, -0.5, "draft", 0, "fixed") for node, parent in DRAFT]
-    told = [Score(2, "sees", float(reach), parts, level=f"depth {k}") for k, reach in reaches.items()]
+    told = [
+        Measure(2, "sees", float(reach), parts, level=f"depth {k}", number=k) for k, reach in reaches.items()
+    ]
     verdicts = {3: "accepted", 5: "accepted", 8: "rejected"}
     judged = [Verdict(node, verdicts.get(node, "never reached")) for node, _ in DRAFT]
     own = [Propose(9, 5, 4, -0.1, "target"), Verdict(9, "resampled")]
@@ -83,7 +86,7 @@ def test_a_block_is_blind_to_its_own_tokens(reaches, unseen, second):
 def test_a_root_that_is_part_of_the_draft_is_the_root():
     """PaSS: the first drafted token is the target's own, and look-ahead slots do not see it."""
     born = [Propose(3, 2, 3, -0.1, "target", 0, "fixed"), Propose(4, 3, 4, -0.5, "draft", 0, "fixed")]
-    told = Score(3, "sees", 0.0, {"all states": 1.0}, level="depth 1")
+    told = Measure(3, "sees", 0.0, {"all states": 1.0}, level="depth 1", number=1)
     marks, rows = shown([*born, told, Verdict(3, "accepted"), Verdict(4, "rejected")])
     assert marks["t1.3"]["node"] == 3 and marks["g1.1"]["node"] == 4 and blind(marks, 1) == [0]
     assert rows == ["1 for 1 branch"]

@@ -2,7 +2,8 @@
 
 from math import log
 
-from decoders.trace.events import Commit, Distribution, Propose, Score, Verdict
+from decoders.trace.events import Commit, Distribution, Propose, Verdict
+from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.speculative.target_top_tokens import TargetTopTokens
 
@@ -18,11 +19,11 @@ def a_round() -> list:
     drafted = [Propose(2 + i, 1 + i, token, -0.5, "draft") for i, token in enumerate((1, 3, 5, 4))]
     verdicts = [
         Verdict(2, "accepted", 0.5),
-        Score(2, "gap", 0.0, {"limit": 1.0}),
+        Measure(2, "gap", 0.0, limit=1.0),
         Verdict(3, "accepted", 0.25),
-        Score(3, "gap", 0.7, {"limit": 1.0}),
+        Measure(3, "gap", 0.7, limit=1.0),
         Verdict(4, "rejected", 0.01),
-        Score(4, "gap", 9.0, {"limit": 1.0}),
+        Measure(4, "gap", 9.0, limit=1.0),
         Verdict(5, "never reached"),
     ]
     offers = [offer(1, 1, 2, 3, 4), offer(2, 2, 3, 4), offer(3, 4, 2, 3)]
