@@ -62,7 +62,11 @@ def decode(
     given = {role: one for role, one in {"target": model, "draft": draft}.items() if one}
     names, heads = named_heads.without_heads({r: one for r, one in given.items() if isinstance(one, str)})
     named_heads.check_drafts_used(names, (*known.needs, *known.may_use))
-    models = {r: _kept(names[r]) if r in names else one for r, one in given.items() if one not in heads}
+    models: dict[str, LoadedModel] = {
+        role: _kept(names[role]) if isinstance(one, str) else one
+        for role, one in given.items()
+        if one not in heads
+    }
     if heads:
         from decoders.models.loaded_model import LoadedModel
         from decoders.models.model_heads import add_heads
