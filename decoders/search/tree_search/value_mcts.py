@@ -58,7 +58,7 @@ VALUES = {
     badge=lambda p: "sampled" if p["root_noise"] or p["value_noise"] else "deterministic",
     parts=lambda parameters: [
         scorers.part(parameters),
-        Part("frontier", ScoreName.VISITS, "A tree of prefixes; the next token is the most visited one."),
+        Part("frontier", "visits", "A tree of prefixes; the next token is the most visited one."),
         Part("selection", parameters["q_values"], VALUES[parameters["q_values"]]),
         Part("expansion", "most likely tokens", "A prefix is extended by its width most likely next tokens."),
     ],
