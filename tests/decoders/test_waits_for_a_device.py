@@ -28,10 +28,11 @@ class Reads(TorchFunctionMode):
 @pytest.mark.parametrize(
     ("strategy", "parameters", "most"),
     [
-        ("greedy", {}, 3),  # what was on offer, the token taken, what attention looked at
-        ("sample", {"temperature": 0.0}, 3),
-        ("sample", {}, 5),  # and where the number u falls
-        ("sample", {"top_p": 0.9}, 8),  # and what the processors leave
+        # whether scores are numbers, what was on offer, the token taken, what attention looked at
+        ("greedy", {}, 4),
+        ("sample", {"temperature": 0.0}, 4),
+        ("sample", {}, 6),  # and where the number u falls
+        ("sample", {"top_p": 0.9}, 9),  # and what the processors leave
         ("beam", {"num_beams": 4}, 6),
     ],
 )

@@ -109,7 +109,7 @@ def hotter_is_less_likely(*traces):
 
 
 def heads_set_a_temperature_for_each_token(learned, plain):
-    scores = [e for step in learned.steps for e in step.of(Score) if e.level == "gauge"]
+    scores = [e for step in learned.steps for e in step.of(Measure) if e.scale is not None]
     hot, kept = ([e.total for e in scores if e.name == name] for name in ("temperature", "top_p"))
     assert len(hot) == len(kept) == len(learned.output()) and max(hot) > min(hot)
     assert sum(hot) / len(hot) < 1 and sum(kept) / len(kept) < 1

@@ -280,7 +280,7 @@ def change(folder, **values):
         (lambda f: change(f, version=2), "no draft heads of format decoding-explorer-heads 1"),
         (lambda f: (f / "config.json").write_text("{", "utf-8"), "no draft heads of format"),
         (lambda f: (f / "config.json").write_text("[]", "utf-8"), "no draft heads of format"),
-        (lambda f: change(f, modules=[]), "cannot be read"),
+        (lambda f: change(f, modules=[]), "no draft heads of format"),
         (lambda f: change(f, modules={"medusa": "medusa"}), "cannot be read"),
         (lambda f: (f / "config.json").unlink(), "lack config.json"),
         (lambda f: (f / "model.safetensors").unlink(), "lack model.safetensors"),

@@ -1,5 +1,7 @@
 """Bytes of tokens: for each kind of tokenizer a text's tokens in a row are what the tokenizer decodes."""
 
+import json
+
 import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import CTRLTokenizer, PreTrainedTokenizerFast
@@ -80,8 +82,8 @@ def test_control_tokens_are_no_piece_of_a_text(kind):
 
 def test_a_tokenizer_without_a_backend_says_by_its_vocabulary_that_words_go_on(tmp_path):
     pieces = ["<unk>", "un@@", "do@@", "ing", "it", "ha@@", "s"]
-    (tmp_path / "vocab.json").write_text(str({p: n for n, p in enumerate(pieces)}).replace("'", '"'))
-    (tmp_path / "merges.txt").write_text("#version\n")
+    (tmp_path / "vocab.json").write_text(json.dumps({p: n for n, p in enumerate(pieces)}), "utf-8")
+    (tmp_path / "merges.txt").write_text("#version\n", "utf-8")
     tokenizer = CTRLTokenizer(str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt"))
     bytes_of = TokenBytes(tokenizer)
     assert b"".join(map(bytes_of, [1, 2, 3, 4, 5, 6])) == b"undoing it has "
