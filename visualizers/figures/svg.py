@@ -5,7 +5,7 @@ other figures.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape, unescape
 from itertools import groupby
@@ -30,6 +30,7 @@ SHAPES = {  # corners of symbols, for a radius of 1
 }  # fmt: skip
 ANCHORS = {"left": "start", "center": "middle", "right": "end"}
 EDGE = 10  # pixels left of titles
+WORDS = re.compile(r'<text x="[^"]*" y="[^"]*"([^>]*)>')  # the attributes of words but for their place
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
 
 
@@ -109,8 +110,24 @@ def document(figure: go.Figure, box: str, drawn: list[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="{box}" '
         f'font-family="{escape(SANS)}"><desc>{clean(caption)}</desc>'
-        f'<rect x="{x}" y="{y}" width="{wide}" height="{high}" fill="{ground}"/>{"".join(drawn)}</svg>\n'
+        f'<rect x="{x}" y="{y}" width="{wide}" height="{high}" fill="{ground}"/>'
+        f"{''.join(grouped(drawn))}</svg>\n"
     )
+
+
+def grouped(drawn: Iterable[str]) -> Iterator[str]:
+    """The pieces, neighbouring words of one look in a group that has it: half of a picture's bytes."""
+    for look, pieces in groupby(drawn, key=look_of):
+        if look:
+            yield f"<g{look}>{''.join(piece.replace(look, '', 1) for piece in pieces)}</g>"
+        else:
+            yield from pieces
+
+
+def look_of(piece: str) -> str:
+    """The attributes of an element of words but for its place; "" for all other elements."""
+    found = WORDS.match(piece)
+    return found[1] if found else ""
 
 
 # ---- marks -------------------------------------------------------------------------------------------------

@@ -21,6 +21,9 @@ SOME = ["beam", "speculative", "specinfer", "lm_guidance", "asap", "edu_plans", 
 def boxes(root: ElementTree.Element) -> list[tuple[float, float, float, float, str]]:
     """Every line of every text: left, top, right, bottom, words."""
     found = []
+    for group in root.iter(f"{SPACE}g"):  # has the look of the words in it
+        for element in group.iter(f"{SPACE}text"):
+            element.attrib |= group.attrib
     for element in root.iter(f"{SPACE}text"):
         size, x, y = (float(element.get(name)) for name in ("font-size", "x", "y"))
         lines = [element.text or ""]
