@@ -57,11 +57,12 @@ def settings(traces: list[Trace]) -> dict:
     }
 
 
-def pack(record: dict, compressed: bool = True) -> bytes:
-    """The bytes of the file of a trace or a run, given as JSON."""
+def pack(record: dict, compressed: bool = True, level: int = 6) -> bytes:
+    """The bytes of the file of a trace or a run, given as JSON. level 9 takes three times as long as the
+    default and saves 3 %.
+    """
     text = encoded(record, finite=True).encode()
-    # level 9, the default, takes three times as long and saves 2 %
-    return gzip.compress(text, 6, mtime=0) if compressed else text
+    return gzip.compress(text, level, mtime=0) if compressed else text
 
 
 def unpack(data: bytes) -> tuple[dict, list[Trace]]:

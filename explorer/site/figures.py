@@ -5,6 +5,7 @@ from typing import Any
 
 from explorer.export.run_file import pack
 from explorer.markup import Html, h
+from explorer.site.pages import SMALLEST
 
 
 def figures_html(figures: list[Any]) -> Html:
@@ -30,6 +31,5 @@ def carried_figures(drawn: dict[str, list[Any]]) -> dict[str, bytes]:
     """What a page carries of its figures, in both looks; nothing where it has none."""
     if not drawn["light"]:
         return {}
-    return {
-        "figures": pack({look: [json.loads(one.to_json()) for one in each] for look, each in drawn.items()})
-    }
+    figures = {look: [json.loads(one.to_json()) for one in each] for look, each in drawn.items()}
+    return {"figures": pack(figures, level=SMALLEST)}

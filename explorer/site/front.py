@@ -7,7 +7,7 @@ from explorer.export.run_file import pack
 from explorer.markup import Html, h
 from explorer.runs.run_state import answer
 from explorer.runs.scheduler import Runs
-from explorer.site.pages import NAME, Site, content, heading
+from explorer.site.pages import NAME, SMALLEST, Site, content, heading
 
 SENTENCE = "See how a language model decodes: every guess, every choice, step by step."
 VIEW = "beam_tree"
@@ -58,9 +58,8 @@ def build(site: Site, counts: dict[str, int], replayed: bool) -> None:
         ),
         wide=True,
     )
-    site.page(
-        "index.html", NAME, SENTENCE, body, scripts=("player.js", "front.js"), carried={"front": pack(blob)}
-    )
+    carried = {"front": pack(blob, level=SMALLEST)}
+    site.page("index.html", NAME, SENTENCE, body, scripts=("player.js", "front.js"), carried=carried)
 
 
 def way(file: str, title: str, count: int | None) -> Html:

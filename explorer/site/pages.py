@@ -20,6 +20,7 @@ NAME = "Decoding Explorer"
 FOLDER = page_files.ASSETS / "web" / "site"
 FIRST = ("base.js", "files.js", "carried.js")  # what the scripts of all pages use
 PREVIEW = "shared/preview.png"
+SMALLEST = 9  # level of compression: what is written once is fetched often
 SECTIONS = {
     "lessons.html": "Lessons",
     "methods.html": "Methods",

@@ -4,7 +4,7 @@ from decoders.trace.trace import Trace
 from explorer.export.replay_page import replay_blobs
 from explorer.export.run_file import pack
 from explorer.markup import Html, h
-from explorer.site.pages import Site
+from explorer.site.pages import SMALLEST, Site
 
 SCRIPTS = ("page.js",)
 # What a page with lanes begins with and that no run changes; shared/page.js has it.
@@ -50,7 +50,7 @@ def replay_page(
         h("div", {"id": "explorer", "class": "explorer saved"}, lost),
         *below,
         scripts=SCRIPTS,
-        carried={"first": pack(first)},
-        apart={name: pack(blob) for name, blob in blobs.items()},
+        carried={"first": pack(first, level=SMALLEST)},
+        apart={name: pack(blob, level=SMALLEST) for name, blob in blobs.items()},
         **searched,
     )
