@@ -21,6 +21,7 @@ SAYS = (
 RAN = "The recorded run is by {models}. "
 RUN = 'Decode your own prompt with it: decoding-explorer run --strategy {name} --prompt "Once upon a time"'
 WORDS = re.compile("<text.*?</text>", re.DOTALL)  # of a picture: in the size of the map nobody can read them
+EMPTY = re.compile("<g[^>]*></g>")  # groups that held only words
 
 
 def build(site: Site, names: Sequence[str] | None, say: Callable[[str], None]) -> set[str]:
@@ -91,7 +92,7 @@ def method_page(site: Site, method: dict, beside: list[str]) -> None:
         neighbours(beside),
     )
     for look in ("light", "dark"):
-        drawn = WORDS.sub("", method_cards.picture(name, look))
+        drawn = EMPTY.sub("", WORDS.sub("", method_cards.picture(name, look)))
         site.write(f"methods/pictures/{name}.{look}.svg", drawn)
     replay_page(
         site,
