@@ -62,7 +62,7 @@ class Engine(ModelForwards):
         self.device, self.dtype = self.model.device, self.model.dtype
         self.vocabulary = self.model.get_output_embeddings().weight.shape[0]
         self.context = getattr(config, "max_position_embeddings", None) or 1 << 30
-        self.layer_count = layers = config.num_hidden_layers
+        self.layer_count = self.attention_count = layers = config.num_hidden_layers
         if self.limit is None:
             fitting = DEFAULT_SLOT_BYTES // slot_bytes(config, self.dtype.itemsize)
             self.limit = max(256, min(MAX_SLOTS, fitting))

@@ -6,6 +6,7 @@ mask says which slots a row may see. Knows slots and layers, neither tokens nor 
 """
 
 import heapq
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -195,3 +196,8 @@ def slot_bytes(config, itemsize: int) -> int:
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     return 2 * config.num_hidden_layers * heads * width * itemsize
+
+
+def is_recurrent(layer: torch.nn.Module) -> bool:
+    """Whether a layer asks transformers' cache for a state in place of keys and values."""
+    return "get_conv_state" in inspect.unwrap(type(layer).forward).__code__.co_names
