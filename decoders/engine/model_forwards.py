@@ -112,7 +112,9 @@ class ModelForwards:
         with injected, trimmed, running as stream:
             output = self.model(**self._inputs(request), output_hidden_states=request.hidden)
         logits = output.logits[0] if request.head is None else request.head.spread(output.logits[0])
-        if only_last:
+        if not request.rows:
+            logits = logits[:0]
+        elif only_last:
             logits = logits[-1:]
         elif not request.wants_all_rows:
             logits = logits[request.rows]
@@ -132,6 +134,6 @@ class ModelForwards:
             inputs["input_ids"] = torch.tensor([request.tokens], device=self.device)
         else:
             inputs["inputs_embeds"] = request.embeddings[None]
-        if request.rows == [count - 1] and count > 1 and self.tap.takes_logits_to_keep:
+        if request.rows in ([], [count - 1]) and count > 1 and self.tap.takes_logits_to_keep:
             inputs["logits_to_keep"] = 1
         return inputs

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 
 from decoders.engine.capabilities import Capability
-from decoders.engine.engine import DEFAULT_SLOT_BYTES, MAX_SLOTS, Engine, Scorer
+from decoders.engine.engine import MIN_SLOTS, Engine, Scorer
 from decoders.engine.forward_outputs import Batch
 from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.joint_forwards import Pause
-from decoders.engine.kv_cache import is_recurrent
+from decoders.engine.kv_cache import is_recurrent, pool_bytes
 from decoders.engine.layers import Layers
 from decoders.engine.state_cache import BEGINNING, StateCache, Stretch
 from decoders.engine.tree import Tree
@@ -31,6 +31,7 @@ NOTE = (
     "This model has layers with a state in place of keys and values: each branch of a draft has its own copy "
     "of it."
 )
+MOST_SLOTS = 1 << 20  # they take no memory where no layer attends
 ATTENDING = ("full_attention", "sliding_attention")  # kinds of layers
 
 
@@ -57,12 +58,15 @@ class RecurrentEngine(Engine):
         takes = inspect.signature(self.model.forward).parameters
         self.cache_name = "cache_params" if "cache_params" in takes else "past_key_values"
         self.takes_positions = "position_ids" in takes
-        self.limit = self.limit or MAX_SLOTS
+        memory = pool_bytes(self.model.device.type) // 2  # for slots and for states
+        given, self.limit = self.limit, 1
         super().__post_init__()
         self.note, self.place = NOTE, {}
-        self.cache = StateCache(self.limit, DEFAULT_SLOT_BYTES, self.place)
+        self.cache = StateCache(1, memory, self.place)
         self._read_a_token()  # tells which layers have attention
-        self.cache = StateCache(self.limit, DEFAULT_SLOT_BYTES, self.place)
+        per_slot = sum(store[:, :, 0].nbytes for store in self.cache.storage)
+        self.limit = given or max(MIN_SLOTS, min(MOST_SLOTS, memory // max(1, per_slot)))
+        self.cache = StateCache(self.limit, memory, self.place)
         self.attention_count = len(self.place)
 
     def attach(self, tree: Tree) -> "RecurrentScorer":
@@ -126,6 +130,11 @@ class RecurrentScorer(Scorer):
 
     engine: RecurrentEngine
     cache: StateCache
+
+    def __init__(self, engine: RecurrentEngine, tree: Tree):
+        super().__init__(engine, tree)
+        if not engine.continues:  # what is not read at once is read token by token
+            self.piece = engine.limit
 
     def _with_unread(self, nodes: list[int], is_read: Callable[[int], bool]) -> set[int]:
         """These nodes and their ancestors up to one that is read and has states, in the prompt too."""

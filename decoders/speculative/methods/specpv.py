@@ -120,7 +120,8 @@ class Partial:
             return
         path = self.lane.tree.path(self.lane.tip)
         slots = torch.tensor([self.inner._slot(n) for n in path], device=self.inner.engine.device)
-        queries = torch.stack([batch.queries[:, :, at] for batch, _, at in kept], dim=2)
+        own = [batch.queries[:, :, at - batch.without_queries] for batch, _, at in kept]
+        queries = torch.stack(own, dim=2)
         keys = self.inner.cache.pool[:, 0][:, :, slots]
         self.view = view(queries, keys, slots, self.budget, self.lane.parameters["selector"])
         if self.view is not None:

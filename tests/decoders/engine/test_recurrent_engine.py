@@ -8,6 +8,7 @@ import pytest
 import torch
 import transformers
 
+from decoders.engine import engine as engine_module
 from decoders.engine.recurrent_engine import RecurrentEngine, runs_of, side_by_side
 from decoders.engine.sequence_engine import SequenceEngine, engine_for
 from decoders.engine.tree import Tree
@@ -90,6 +91,17 @@ def test_a_forward_that_fails_leaves_no_state_behind(monkeypatch):
     assert "forward" not in vars(model.model.layers[0].linear_attn)
     child = tree.add(node, 8)
     assert_close(scorer.score([child])[0], alone("qwen3_next", tree, child))
+    scorer.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_long_prompt_is_read_in_pieces_if_layers_continue(kind, monkeypatch):
+    monkeypatch.setitem(engine_module.PIECE, "cpu", 8)
+    tree, breaks = Tree([(7 * place) % 251 for place in range(30)]), []
+    scorer = engine(kind).attach(tree)
+    scorer.between = lambda: breaks.append(None)
+    assert_close(scorer.score([29])[0], alone(kind, tree, 29))
+    assert len(breaks) == (3 if engine(kind).continues else 0)
     scorer.close()
 
 
