@@ -160,7 +160,10 @@ def bench_command(commands: Commands) -> None:
     """Adds `bench`."""
     bench = commands.add_parser("bench", help="measure speed, each figure as a ratio within one run")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
-    parts = "measure one part: decoding, lanes, page, plotly, start, visitors, soak or big (can be repeated)"
+    parts = (
+        "measure one part: decoding, lanes, page, plotly, start, visitors, soak, big or vocabulary (can be "
+        "repeated)"
+    )
     bench.add_argument("--only", action="append", metavar="NAME", help=parts)
     bench.add_argument(
         "--family",

@@ -20,7 +20,7 @@ from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.injected_states import Injections, injected_in
 from decoders.engine.input_embeddings import Mixed, read_at
 from decoders.engine.joint_forwards import JointForwards, Pause
-from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache, pool_bytes, slot_bytes
+from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache, context_of, pool_bytes, slot_bytes
 from decoders.engine.layers import Layers
 from decoders.engine.model_forwards import ModelForwards
 from decoders.engine.partial_forward import trial
@@ -61,7 +61,7 @@ class Engine(ModelForwards):
         config = self.model.config.get_text_config()
         self.device, self.dtype = self.model.device, self.model.dtype
         self.vocabulary = self.model.get_output_embeddings().weight.shape[0]
-        self.context = getattr(config, "max_position_embeddings", None) or 1 << 30
+        self.context, note = context_of(config)
         self.layer_count = self.attention_count = layers = config.num_hidden_layers
         if self.limit is None:
             fitting = pool_bytes(self.device.type) // slot_bytes(config, self.dtype.itemsize)
@@ -69,7 +69,7 @@ class Engine(ModelForwards):
         self.cache = SlotCache(layers, self.limit)
         self.joint = JointForwards(self._forward, self.device, self.dtype)
         self.tap = Tap(self.model)
-        self.kind, self.note = type(self.model).__name__, None
+        self.kind, self.note = type(self.model).__name__, note
         if (fast := fast_llama_of(self.model)) is not None:
             self.tap.scaling = fast.scaling
         self.captured = None

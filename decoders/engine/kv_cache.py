@@ -247,3 +247,21 @@ def pool_bytes(device: str) -> int:
 def is_recurrent(layer: torch.nn.Module) -> bool:
     """Whether a layer asks transformers' cache for a state in place of keys and values."""
     return "get_conv_state" in inspect.unwrap(type(layer).forward).__code__.co_names
+
+
+def context_of(config: Any) -> tuple[int, str | None]:
+    """How many tokens a text may have, for a text config, and a note if that is fewer than the model's limit.
+
+    Beyond its original context, longrope (Phi-3.5, Phi-4-mini) rescales the positions of the whole text, so
+    the keys before would have to be made again.
+    """
+    most = getattr(config, "max_position_embeddings", None) or 1 << 30
+    rope = getattr(config, "rope_parameters", None) or {}
+    parts = [rope, *(part for part in rope.values() if isinstance(part, dict))]
+    original = [p["original_max_position_embeddings"] for p in parts if p.get("rope_type") == "longrope"]
+    if not original or min(original) >= most:
+        return most, None
+    return min(original), (
+        f"Beyond {min(original):,} tokens this model rescales the positions of the whole text (longrope), "
+        "which a cache of keys cannot follow: texts end there."
+    )

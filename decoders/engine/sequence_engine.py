@@ -16,7 +16,7 @@ from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Engine, Work
 from decoders.engine.injected_states import InjectedStates, Injections, injected_in, injecting
 from decoders.engine.input_embeddings import Mixed, reads
-from decoders.engine.kv_cache import ReadOnly, is_recurrent
+from decoders.engine.kv_cache import ReadOnly, context_of, is_recurrent
 from decoders.engine.layers import Layers
 from decoders.engine.partial_forward import Blocks, agree, trial
 from decoders.engine.tree import Tree
@@ -40,9 +40,9 @@ class SequenceEngine:
         config = model.config.get_text_config()
         self.model, self.device, self.dtype = model, model.device, model.dtype
         self.vocabulary = model.get_output_embeddings().weight.shape[0]
-        self.context = getattr(config, "max_position_embeddings", None) or 1 << 30
+        self.context, note = context_of(config)
         self.layer_count = config.num_hidden_layers
-        self.kind, self.note = type(model).__name__, NOTE
+        self.kind, self.note = type(model).__name__, " ".join(filter(None, (NOTE, note)))
 
     @cached_property
     def blocks(self) -> Blocks:

@@ -4,7 +4,8 @@ machine, with tracing on. Absolute times say little on a shared machine; ratios 
 `decoding`: tokens/s against transformers' `generate` on the same model, threads and dtype. `lanes`: lanes
 decoded together against one after another. `page` and `start` use the real app in headless Chromium (see
 page_latency.py); `plotly` compares the player with Plotly on the same steps. `visitors`: many people at once.
-`soak`: memory after a thousand short runs. `big`: four lanes of 512 tokens in the page.
+`soak`: memory after a thousand short runs. `big`: four lanes of 512 tokens in the page. `vocabulary`: what a
+step costs outside the model with 152,000 and 200,000 tokens.
 """
 
 import argparse
@@ -55,6 +56,7 @@ def run(options: argparse.Namespace) -> None:
         "visitors": visitors,
         "soak": soak,
         "big": big,
+        "vocabulary": vocabulary,
     }
     for name in options.only or []:
         if name not in parts:
@@ -159,3 +161,10 @@ def big(options: argparse.Namespace) -> list[dict]:
     from explorer.benchmarks import large_runs
 
     return large_runs.big(options)
+
+
+def vocabulary(options: argparse.Namespace) -> Iterable[dict]:
+    """What a step costs outside the model where the vocabulary is large."""
+    from explorer.benchmarks import large_vocabulary
+
+    return large_vocabulary.vocabulary(options)

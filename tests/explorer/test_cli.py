@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from decoders import registry
+from decoders.engine.kv_cache import MEMORY_VARIABLE, pool_bytes
 from decoders.lenses.registry import lenses
 from decoders.memory_options import memories
 from decoders.models import catalog
 from decoders.trace import trace
 from explorer import cli, shipped
 from explorer.catalog import papers
+from explorer.cli_options import parser
 from explorer.experiments import experiments
 from explorer.export import run_file
 
@@ -340,3 +342,13 @@ def test_run_writes_the_drafted_tokens_as_csv(capsys, tmp_path):
     assert call(capsys, *run, "--drafted-tokens", "--out", str(out))
     header, *rows = out.read_text("utf-8").splitlines()
     assert header.startswith("step,round,node,position,context,token") and len(rows) > 4
+
+
+def test_the_memory_of_the_kv_pool_reaches_every_engine(monkeypatch, capsys):
+    monkeypatch.setenv(MEMORY_VARIABLE, "")  # so that it is taken back
+    given = ["run", "--prompt", "a", "--strategy", "greedy", "--kv-memory"]
+    parser().parse_args([*given, "0.5"])
+    assert pool_bytes("cpu") == 500_000_000
+    with pytest.raises(SystemExit):
+        parser().parse_args([*given, "-1"])
+    assert "--kv-memory must be a number of gigabytes, such as 8, not -1." in capsys.readouterr().err

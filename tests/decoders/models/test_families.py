@@ -12,6 +12,7 @@ from decoders.engine.engine import Engine
 from decoders.engine.recurrent_engine import RecurrentEngine
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.lane import Lane, Limits
+from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.models.memory_estimate import footprint
 from tests.helpers import tiny_models
@@ -154,3 +155,19 @@ def test_quantised_weights_without_their_package_are_a_sentence(method, tmp_path
     assert (said.weights, said.copies) == (size, 1) and f"quantised with {method}" in said.sentence()
     with pytest.raises(ValueError, match=f"quantised with {method}, which (needs a package|transform)"):
         load(name, "cpu")
+
+
+def test_a_text_ends_where_longrope_would_rescale_it():
+    scaled = dict(rope_type="longrope", short_factor=[1.0] * 4, long_factor=[3.0] * 4)
+    torch.manual_seed(0)
+    config = T.Phi3Config(**PLAIN, rope_parameters=scaled, original_max_position_embeddings=40)
+    model = T.Phi3ForCausalLM(config).eval().requires_grad_(False)
+    loaded = LoadedModel("phi", model, tiny_models.tokenizer())
+    assert type(loaded.engine) is Engine and loaded.context == 40
+    assert "Beyond 40 tokens this model rescales" in loaded.note
+    trace = Lane("greedy", PROMPT, {"target": loaded}, limits=Limits(200)).run()
+    assert len(trace.output()) == 40 - len(PROMPT)
+    tokens, ours = list(PROMPT), trace.output()
+    for token in ours:  # without a cache, as the model is defined
+        assert model(torch.tensor([tokens]), use_cache=False).logits[0, -1].argmax() == token
+        tokens.append(token)
