@@ -32,6 +32,8 @@ NOTE = (
     "of it."
 )
 MOST_SLOTS = 1 << 20  # they take no memory where no layer attends
+LOUD = 100.0  # so that a state that is passed over is missed, however fast it decays
+SAME = 0.05  # relative difference of two states that may be rounding, in half precision too
 ATTENDING = ("full_attention", "sliding_attention")  # kinds of layers
 
 
@@ -44,12 +46,7 @@ class MaskOfKind(dict):
 
 @dataclass(eq=False)
 class RecurrentEngine(Engine):
-    """A causal LM with recurrent layers behind the tree interface. Raises ValueError if it has none.
-
-    continues: whether its layers read several tokens from a state, or only one (Mamba 1 in transformers).
-    """
-
-    continues: bool = True
+    """A causal LM with recurrent layers behind the tree interface. Raises ValueError if it has none."""
 
     def __post_init__(self) -> None:
         self.recurrent = [m for m in self.model.modules() if is_recurrent(m)]
@@ -68,6 +65,25 @@ class RecurrentEngine(Engine):
         self.limit = given or max(MIN_SLOTS, min(MOST_SLOTS, memory // max(1, per_slot)))
         self.cache = StateCache(self.limit, memory, self.place)
         self.attention_count = len(self.place)
+        # whether its layers read several tokens from a state, or only one (Mamba 1 in transformers)
+        self.continues = self._layers_continue()
+
+    def _layers_continue(self) -> bool:
+        """Whether tokens that are read from a state at once leave the states that they leave one by one."""
+        left: list[list[torch.Tensor]] = []
+        for self.continues in (False, True):
+            tree, node = Tree([1]), 0
+            scorer = self.attach(tree)
+            scorer.score([node])
+            for state in self.cache.states[scorer.trunk.slots[0]].values():
+                state.recurrent = {key: LOUD * tensor for key, tensor in state.recurrent.items()}
+            for token in (2, 3):
+                node = tree.add(node, token % self.vocabulary)
+            scorer.score([node])
+            states = self.cache.states[scorer.slots[node]].values()
+            left.append([tensor for state in states for tensor in state.recurrent.values()])
+            scorer.close()
+        return all((a - b).abs().max() <= SAME * a.abs().max() for a, b in zip(*left, strict=True))
 
     def attach(self, tree: Tree) -> "RecurrentScorer":
         """A scorer for `tree`. Raises OutOfSlots if the prompt does not fit."""

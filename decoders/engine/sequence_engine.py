@@ -1,14 +1,13 @@
-"""Scores tree nodes as whole sequences: the fallback for models that cannot take a tree mask (state-space
-models, old ALiBi code).
+"""Scores tree nodes as whole sequences: the last resort, for models that take no tree mask and whose own
+cache cannot be copied.
 
 It has the interface of `engine.Engine` and `engine.Scorer` but no KV slots: every forward starts at the first
-token, which is slow but gives the same numbers. `engine_for` tests which of the two a model needs.
+token, which is slow but gives the same numbers.
 """
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
 
 import torch
 
@@ -16,19 +15,15 @@ from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Engine, Work
 from decoders.engine.injected_states import InjectedStates, Injections, injected_in, injecting
 from decoders.engine.input_embeddings import Mixed, reads
-from decoders.engine.kv_cache import ReadOnly, context_of, is_recurrent
+from decoders.engine.kv_cache import ReadOnly, context_of
 from decoders.engine.layers import Layers
-from decoders.engine.partial_forward import Blocks, agree, trial
+from decoders.engine.partial_forward import Blocks, trial
 from decoders.engine.tree import Tree
 
 NOTE = (
     "This model cannot take a tree mask, so every candidate is scored as a whole sequence of its own: "
     "the same numbers, but slower, and no attention is shown."
 )
-
-
-WINDOWS = ("window", "chunk", "local_attention")  # words in the names of a config's sizes of attention
-LONGEST_TRIAL = 512  # tokens
 
 
 class SequenceEngine:
@@ -215,59 +210,3 @@ class SequenceScorer:
 
     def close(self) -> None:
         self.kept.clear()
-
-
-def trial_prompt(config: Any, vocabulary: int) -> list[int]:
-    """A short prompt; where a config names a window of attention, or a chunk, that a trial can fill, one that
-    is longer than it.
-    """
-    sizes = [size for name, size in config.to_dict().items() if any(word in name for word in WINDOWS)]
-    fit = [size for size in sizes if isinstance(size, int) and size <= LONGEST_TRIAL]
-    return [place % vocabulary for place in range(1, 4 + max(fit, default=0))]
-
-
-def trial_rows(scorer: Any, tree: Tree, last: int) -> torch.Tensor:
-    """Logits [5, V] after two branches of different lengths below the node `last`, after a node that takes a
-    freed slot before those of its parents, after a third branch, and after three more nodes below it.
-    """
-    vocabulary = scorer.engine.vocabulary
-    scorer.score([last])
-    left, right = (tree.add(last, token % vocabulary) for token in (4, 5))
-    leaf = tree.add(left, 6 % vocabulary)
-    first = scorer.score([right, leaf])
-    scorer.release([right])
-    deeper, third = tree.add(leaf, 7 % vocabulary), tree.add(last, 8 % vocabulary)
-    second, node = scorer.score([deeper, third]), third
-    for token in (9, 10, 11):
-        node = tree.add(node, token % vocabulary)
-    return torch.cat([first, second, scorer.score([node])])
-
-
-def engine_for(model: torch.nn.Module) -> Engine | SequenceEngine:
-    """A tree engine if it gives this model's own numbers on a small tree, else the fallback; decided by a
-    test and not by a list of models.
-    """
-    whole, config = SequenceEngine(model), model.config.get_text_config()
-    kinds, candidates = set(getattr(config, "layer_types", None) or ()), [Engine]
-    if any(map(is_recurrent, model.modules())):
-        from decoders.engine.recurrent_engine import RecurrentEngine
-
-        candidates = [RecurrentEngine, partial(RecurrentEngine, continues=False)]
-    elif kinds - {"full_attention", "sliding_attention"}:  # such as chunks
-        return whole
-    prompt = trial_prompt(config, whole.vocabulary)
-    theirs = None
-    for make in candidates:
-        try:
-            engine, tree = make(model), Tree(prompt)
-            scorer = engine.attach(tree)
-            ours = trial_rows(scorer, tree, len(prompt) - 1)
-            scorer.close()
-        except (AttributeError, TypeError, ValueError, RuntimeError, IndexError, KeyError):
-            continue
-        if theirs is None:
-            tree = Tree(prompt)
-            theirs = trial_rows(whole.attach(tree), tree, len(prompt) - 1)
-        if agree(ours, theirs, model.dtype):
-            return engine
-    return whole

@@ -13,10 +13,10 @@ import transformers
 
 from decoders.engine.causal_masked_engine import CausalMaskedEngine
 from decoders.engine.engine import Engine
+from decoders.engine.fitting_engine import engine_of
 from decoders.engine.flow_engine import FlowEngine
 from decoders.engine.masked_engine import MaskedEngine
 from decoders.engine.sequence_engine import SequenceEngine
-from decoders.engine.state_engine import engine_of
 from decoders.model_defaults import listed, settings_of
 from decoders.models import head_files
 from decoders.models.catalog import kind, sorted_draft, with_weights

