@@ -16,7 +16,7 @@ from decoders.engine.fast_llama import FastLlama
 from decoders.engine.forward_outputs import Batch
 from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.injected_states import injecting
-from decoders.engine.kv_cache import Columns, SlotCache
+from decoders.engine.kv_cache import SlotCache
 from decoders.engine.layers import Layers
 from decoders.engine.partial_forward import Blocks
 from decoders.engine.static_shapes import Captured
@@ -33,6 +33,7 @@ class ModelForwards:
     tap: Tap
     fast_llama: FastLlama | None
     captured: Captured | None
+    shows_attention: bool
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -47,18 +48,10 @@ class ModelForwards:
         first, which takes a quarter of a minute. The queries of models without `FastLlama` are no longer
         captured, so their attention cannot be shown.
         """
-        if not self.cache.storage:
-            self._read_a_token()
-        if self.fast_llama is None:
+        shows = self.shows_attention  # to find out reads tokens, after which the cache knows its shapes
+        if self.fast_llama is None or not shows:
             self.tap.leave(self.model)
         self.captured = Captured(self._step, self.cache, self.dtype, **compiler)
-
-    def _read_a_token(self) -> None:
-        """Runs a forward over one token, after which the cache knows the shapes of keys and values."""
-        slots = self.cache.take(1)
-        at = slice(slots[0], slots[0] + 1)
-        self._forward(ForwardRequest(tokens=[0], positions=[0], columns=Columns(at, at, 1, None), rows=[0]))
-        self.cache.give(slots)
 
     def _step(self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, hidden: bool) -> tuple:
         """See `Captured`."""

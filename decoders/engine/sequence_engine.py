@@ -16,10 +16,11 @@ from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Engine, Work
 from decoders.engine.injected_states import InjectedStates, Injections, injected_in, injecting
 from decoders.engine.input_embeddings import Mixed, reads
-from decoders.engine.kv_cache import ReadOnly
+from decoders.engine.kv_cache import ReadOnly, context_of
 from decoders.engine.layers import Layers
 from decoders.engine.partial_forward import Blocks, agree, trial
 from decoders.engine.tree import Tree
+from decoders.refusal import Refusal
 
 NOTE = (
     "This model cannot take a tree mask, so every candidate is scored as a whole sequence of its own: "
@@ -38,9 +39,11 @@ class SequenceEngine:
 
     def __init__(self, model: torch.nn.Module):
         config = model.config.get_text_config()
+        if not hasattr(config, "num_hidden_layers"):
+            raise Refusal(f"{type(model).__name__} has no single stack of layers; choose another model.")
         self.model, self.device, self.dtype = model, model.device, model.dtype
         self.vocabulary = model.get_output_embeddings().weight.shape[0]
-        self.context = getattr(config, "max_position_embeddings", None) or 1 << 30
+        self.context = context_of(config)
         self.layer_count = config.num_hidden_layers
         self.kind, self.note = type(model).__name__, NOTE
 
@@ -245,16 +248,13 @@ def engine_for(model: torch.nn.Module) -> Engine | SequenceEngine:
     test and not by a list of models.
     """
     whole, config = SequenceEngine(model), model.config.get_text_config()
-    kinds = set(getattr(config, "layer_types", None) or ())
-    if kinds - {"full_attention", "sliding_attention"}:  # such as chunks
-        return whole
     prompt = trial_prompt(config, whole.vocabulary)
     try:
         engine, tree = Engine(model), Tree(prompt)
         scorer = engine.attach(tree)
         ours = trial_rows(scorer, tree, len(prompt) - 1)
         scorer.close()
-    except (AttributeError, TypeError, ValueError, RuntimeError, IndexError, KeyError):
+    except (AttributeError, TypeError, ValueError, RuntimeError, IndexError, KeyError, AssertionError):
         return whole
     tree = Tree(prompt)
     theirs = trial_rows(whole.attach(tree), tree, len(prompt) - 1)
