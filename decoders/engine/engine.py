@@ -26,7 +26,7 @@ from decoders.engine.model_forwards import ModelForwards
 from decoders.engine.partial_forward import trial
 from decoders.engine.sparse_kv import View
 from decoders.engine.tree import Tree
-from decoders.engine.tree_attention import TreeMask, as_index, horizons_of
+from decoders.engine.tree_attention import TreeMask, as_index, horizons_of, layer_kinds
 from decoders.engine.trimmed_head import TrimmedHead
 
 __all__ = ["Engine", "OutOfSlots", "Scorer"]
@@ -62,7 +62,8 @@ class Engine(ModelForwards):
         self.device, self.dtype = self.model.device, self.model.dtype
         self.vocabulary = self.model.get_output_embeddings().weight.shape[0]
         self.context = context_of(config)
-        self.layer_count, self.horizons = config.num_hidden_layers, horizons_of(config)
+        self.layer_count = config.num_hidden_layers
+        self.layer_kinds, self.horizons = layer_kinds(config), horizons_of(config)
         sizes = [horizon.size for horizon in self.horizons.values() if horizon is not None]
         self.nearest = min(sizes, default=None)
         if self.limit is None:
@@ -373,8 +374,24 @@ class Scorer:
         queries = torch.stack([batch.queries[:, :, at] for _, (batch, _, at) in rows], dim=2)  # [L, H, R, D]
         if (keys := self.cache.keys(slots, queries)) is None:
             return None
-        reach = [self.tree.depths[n] + 1 for n in seen]
-        return seen, path, self.engine.tap.weights(queries, keys, reach)
+        depths = [self.tree.depths[n] for n in seen]
+        hidden = None if self.engine.nearest is None else self._beyond_horizons(depths, len(path))
+        return seen, path, self.engine.tap.weights(queries, keys, [depth + 1 for depth in depths], hidden)
+
+    def _beyond_horizons(self, depths: list[int], count: int) -> torch.Tensor | None:
+        """Which of the first `count` places of a text the layers do not see from these depths, [L, R, K];
+        None if they see all.
+        """
+        engine = self.engine
+        if max(depths) < engine.nearest:
+            return None
+        rows, columns = torch.tensor(depths, device=engine.device), torch.arange(count, device=engine.device)
+        nothing = torch.zeros(len(depths), count, dtype=torch.bool, device=engine.device)
+        hidden = {
+            kind: nothing if horizon is None else horizon.hides(rows, columns)
+            for kind, horizon in engine.horizons.items()
+        }
+        return torch.stack([hidden[kind] for kind in engine.layer_kinds])
 
     def forget(self, nodes: list[int]) -> None:
         """Drops the kept rows of nodes that will not be scored again; their slots stay."""

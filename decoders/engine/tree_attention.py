@@ -40,14 +40,18 @@ def horizons_of(config: PreTrainedConfig) -> Horizons:
     """The horizons of a text config's layers. Raises ValueError for kinds of layers that need more than a
     mask, and where layers of one kind have different horizons.
     """
-    layers = config.per_layer_config[:]
-    kinds = field_of(config, "layer_types") or ["sliding_attention"] * len(layers)
     found: Horizons = {}
-    for kind, layer in zip(kinds, layers, strict=False):
+    for kind, layer in zip(layer_kinds(config), config.per_layer_config, strict=True):
         horizon = horizon_of(kind, layer)
         if found.setdefault(kind, horizon) != horizon:
             raise ValueError(f"Layers of the kind {kind} have different horizons.")
     return found
+
+
+def layer_kinds(config: PreTrainedConfig) -> list[str]:
+    """The kind of each layer; where a config names none, they look back as far as a window, if it has one."""
+    count = config.num_hidden_layers
+    return (field_of(config, "layer_types") or ["sliding_attention"] * count)[:count]
 
 
 def horizon_of(kind: str, layer: PreTrainedConfig) -> Horizon | None:

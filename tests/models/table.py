@@ -17,13 +17,13 @@ def line(row: Row) -> str:
     counts = sorted(row.refused.items())
     refused = ", ".join(f"{count} that read {what}" for what, count in counts) or "none"
     cells = [ENGINES.get(row.engine, row.engine), row.equal, refused] if row.engine else ["none", "", ""]
-    return f"| `{row.architecture}` | " + " | ".join([*cells, row.why.replace("|", "\\|")]) + " |\n"
+    return f"| {row.architecture} | " + " | ".join([*cells, row.why.replace("|", "\\|")]) + " |\n"
 
 
 def written() -> dict[str, str]:
     """Architecture -> its line in the page."""
     lines = TABLE.search(PAGE.read_text("utf-8"))[0].splitlines(keepends=True)[2:]
-    return {one.split("`")[1]: one for one in lines}
+    return {one.split("|")[1].strip(): one for one in lines}
 
 
 def write(rows: Iterable[Row]) -> None:

@@ -2,6 +2,7 @@
 indexers, heads that differ from layer to layer, and chunks. They give the numbers of whole texts.
 """
 
+import copy
 from functools import cache
 
 import pytest
@@ -14,7 +15,7 @@ from decoders.engine.tree import Tree
 from decoders.engine.tree_attention import Horizon, horizons_of
 from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
-from tests.decoders.engine.test_engine import LIMBS, check, grow
+from tests.decoders.engine.test_engine import LIMBS, assert_close, check, grow
 from tests.decoders.engine.test_joint_forwards import Counted, together
 from tests.helpers import tiny_models
 from tests.models import toy
@@ -92,6 +93,22 @@ def test_attention_that_cannot_be_read_is_not_given(architecture):
     scorer = engine.attach(Tree(PROMPT))
     scorer.score([9])
     assert scorer.attention([9]) is None
+
+
+@pytest.mark.parametrize("architecture", ["mistral", "gemma3_text", "llama4_text"])
+def test_attention_is_what_the_layers_saw(architecture):
+    """Not what lies before a window or a chunk."""
+    model, tree = model_of(architecture), grow(BRANCHES, PROMPT)
+    scorer, eager = Engine(model.model).attach(tree), copy.deepcopy(model.model)
+    eager.set_attn_implementation("eager")
+    scorer.score([9, 14, 19])
+    for chain in ([9, 14], [19]):
+        _, path, weights = scorer.attention(chain)
+        for node, row in zip(chain, weights, strict=True):
+            layers = eager(torch.tensor([tree.text(node)]), output_attentions=True).attentions
+            want = torch.stack(layers)[:, 0, :, -1].mean((0, 1))
+            assert_close(row[: len(want)], want)
+            assert len(row) == len(path) and not row[len(want) :].any()
 
 
 @pytest.mark.parametrize("architecture", [*LATENT, *WIDE])
