@@ -372,11 +372,11 @@ class Scorer:
         seen, path = [n for n, _ in rows], self.tree.path(rows[-1][0])
         slots = as_index([self._slot(n) for n in path], self.engine.device)
         queries = torch.stack([batch.queries[:, :, at] for _, (batch, _, at) in rows], dim=2)  # [L, H, R, D]
+        depths = [self.tree.depths[n] for n in seen]
         if (keys := self.cache.keys(slots, queries)) is None:
             return None
-        depths = [self.tree.depths[n] for n in seen]
         hidden = None if self.engine.nearest is None else self._beyond_horizons(depths, len(path))
-        return seen, path, self.engine.tap.weights(queries, keys, [depth + 1 for depth in depths], hidden)
+        return seen, path, self.engine.tap.weights(queries, keys, depths, hidden)
 
     def _beyond_horizons(self, depths: list[int], count: int) -> torch.Tensor | None:
         """Which of the first `count` places of a text the layers do not see from these depths, [L, R, K];
