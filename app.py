@@ -24,6 +24,7 @@ def options_parser() -> argparse.ArgumentParser:
     """The options of the app."""
     from decoders.models.address import ENGINE_HELP, ENGINES
     from decoders.models.catalog import DRAFT, TARGET
+    from explorer.cli_options import kv_option
 
     parser = argparse.ArgumentParser(
         description="Watch language models decode, side by side and step by step."
@@ -56,6 +57,7 @@ def options_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--engine", default=ENGINES[0], choices=ENGINES, help=ENGINE_HELP)
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
+    kv_option(parser)
     parser.add_argument(
         "--capture",
         action="store_true",

@@ -193,11 +193,11 @@ class Lane(Recorder):
     breathe = check_limits  # its former name, which strategies of users may call
 
     def attach(self, model: Model, tree: Tree | None = None) -> Any:
-        """A scorer for the lane's tree, or for another. Its forwards may join those of other lanes; while a
-        server computes one, others compute.
+        """A scorer for the lane's tree, or for another. Its forwards may join those of other lanes. Between
+        the pieces of a long one, and while a server computes one, others compute.
         """
         scorer = model.engine.attach(tree or self.tree)
-        scorer.pause, scorer.elsewhere = self._pause, self.elsewhere
+        scorer.pause, scorer.elsewhere, scorer.between = self._pause, self.elsewhere, self.check_limits
         return scorer
 
     def _pause(self) -> bool:

@@ -1,6 +1,7 @@
 """The commands and options of the command line. Knows no strategy by name and runs nothing."""
 
 import argparse
+import os
 from pathlib import Path
 
 from decoders.models import address
@@ -202,6 +203,27 @@ def engine_option(command: argparse.ArgumentParser) -> None:
     )
 
 
+class KvMemory(argparse.Action):
+    """Hands a size on to every engine of this process and of those that it starts."""
+
+    def __call__(self, parser, namespace, value, option_string=None) -> None:
+        if not 0.0 < value < 1e6:
+            parser.error(f"--kv-memory must be a number of gigabytes, such as 8, not {value:g}.")
+        os.environ["EXPLORER_KV_GB"] = str(value)
+
+
+def kv_option(command: argparse.ArgumentParser) -> None:
+    """Adds `--kv-memory`."""
+    command.add_argument(
+        "--kv-memory",
+        action=KvMemory,
+        type=float,
+        metavar="GB",
+        help="memory for the keys and values of each model (default: a quarter of what is free when it is "
+        "loaded)",
+    )
+
+
 def code_option(command: argparse.ArgumentParser) -> None:
     """Adds `--run-code`."""
     command.add_argument(
@@ -266,6 +288,7 @@ def decoding_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--max-new-tokens", type=int, default=64, metavar="N")
     command.add_argument("--seed", type=int, default=0, metavar="S")
     command.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    kv_option(command)
     command.add_argument(
         "--out",
         type=Path,

@@ -15,12 +15,20 @@ from decoders.engine.attention_weights import Tap
 from decoders.engine.capabilities import Capability
 from decoders.engine.deeper_layers import deepen
 from decoders.engine.fast_llama import fast_llama_of
-from decoders.engine.forward_outputs import Batch, Early, Trunk
+from decoders.engine.forward_outputs import Batch, Early, Trunk, in_sequence
 from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.injected_states import Injections, injected_in
 from decoders.engine.input_embeddings import Mixed, read_at
 from decoders.engine.joint_forwards import JointForwards, Pause
-from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache, context_of, layers_with_keys, slot_bytes
+from decoders.engine.kv_cache import (
+    OutOfSlots,
+    ReadOnly,
+    SlotCache,
+    context_of,
+    layers_with_keys,
+    pool_bytes,
+    slot_bytes,
+)
 from decoders.engine.layers import Layers
 from decoders.engine.model_forwards import ModelForwards
 from decoders.engine.partial_forward import trial
@@ -31,8 +39,8 @@ from decoders.engine.trimmed_head import TrimmedHead
 
 __all__ = ["Engine", "OutOfSlots", "Scorer"]
 
-DEFAULT_SLOT_BYTES = 2 * 2**30  # what the KV pool of one model may grow to
-MAX_SLOTS = 16384
+MIN_SLOTS = 256  # that a model may use, however little memory is free
+PIECE = {"cpu": 256, "cuda": 2048}  # nodes in one forward; between two, other lanes compute and Stop is heard
 
 
 @dataclass
@@ -62,13 +70,13 @@ class Engine(ModelForwards):
         self.device, self.dtype = self.model.device, self.model.dtype
         self.vocabulary = self.model.get_output_embeddings().weight.shape[0]
         self.context = context_of(config)
-        self.layer_count = config.num_hidden_layers
+        self.layer_count = self.attention_count = config.num_hidden_layers
         self.layer_kinds, self.horizons = layer_kinds(config), horizons_of(config)
         sizes = [horizon.size for horizon in self.horizons.values() if horizon is not None]
         self.nearest = min(sizes, default=None)
         if self.limit is None:
-            fitting = DEFAULT_SLOT_BYTES // slot_bytes(config, self.dtype.itemsize)
-            self.limit = max(256, min(MAX_SLOTS, fitting))
+            fitting = pool_bytes(self.device.type) // max(1, slot_bytes(config, self.dtype.itemsize))
+            self.limit = max(MIN_SLOTS, fitting)
         self.cache = SlotCache(layers_with_keys(config), self.limit)
         self.joint = JointForwards(self._forward, self.device, self.dtype)
         self.tap = Tap(self.model)
@@ -135,6 +143,8 @@ class Scorer:
         self.work = Work()
         self.peak, self.started = len(key), False  # peak: most slots that this lane has held at once
         self.pause: Pause | None = None  # lets other lanes add requests to the same forward
+        self.between: Callable[[], None] = lambda: None  # called between two pieces of a long forward
+        self.piece = PIECE.get(engine.device.type, PIECE["cuda"])
         self.tree_mask = TreeMask(tree, self._slot)
 
     @property
@@ -149,8 +159,8 @@ class Scorer:
         changing nothing.
         """
         self.work = Work(rows=len(nodes))
-        if self.trunk.under_way and self.pause:  # another lane is about to read the prompt
-            self.pause()
+        while self.trunk.under_way and self.pause and self.pause():  # another lane reads the prompt
+            pass
         if not self.started and self.trunk.last is not None and not (hidden or self.taps or self.injections):
             self.kept[self.tree.trunk - 1] = self.trunk.last
             self.work.shared, self.started = self.tree.trunk, True
@@ -335,11 +345,15 @@ class Scorer:
         part: Layers | None = None,
         states: torch.Tensor | None = None,
     ) -> Batch:
-        """One forward over the nodes `order` (parents first), each in a slot, with logits of `nodes`."""
+        """Computes the nodes `order` (parents first), each in a slot, with logits of `nodes`; many, such as a
+        long prompt, in several forwards.
+        """
         tree = self.tree
         fresh = [n for n in order if n >= tree.trunk and n not in self.slots]
         self.slots.update(zip(fresh, self.cache.take(len(fresh)), strict=True))
         self.peak = max(self.peak, self.used)
+        if len(order) > self.piece and part is None:
+            return self._forward_in_pieces(order, nodes, hidden)
         index = {n: i for i, n in enumerate(order)}
         request = ForwardRequest(
             tokens=[tree.tokens[n] for n in order],
@@ -356,6 +370,20 @@ class Scorer:
         )
         return self.engine.forward(request, self.pause)
 
+    def _forward_in_pieces(self, order: list[int], nodes: list[int], hidden: bool) -> Batch:
+        """As `_forward`; between two pieces, `between` is called."""
+        batches, counts, asked = [], [], []
+        for first in range(0, len(order), self.piece):
+            if first:
+                self.between()
+            some = order[first : first + self.piece]
+            here = sorted(set(nodes).intersection(some))
+            batches.append(self._forward(some, here, hidden))
+            counts.append(len(some))
+            asked += here
+        row = {node: at for at, node in enumerate(asked)}
+        return in_sequence(batches, counts, [row[node] for node in nodes])
+
     def _slot(self, node: int) -> int:
         return self.trunk.slots[node] if node < self.tree.trunk else self.slots[node]
 
@@ -371,7 +399,8 @@ class Scorer:
             return None
         seen, path = [n for n, _ in rows], self.tree.path(rows[-1][0])
         slots = as_index([self._slot(n) for n in path], self.engine.device)
-        queries = torch.stack([batch.queries[:, :, at] for _, (batch, _, at) in rows], dim=2)  # [L, H, R, D]
+        own = [batch.queries[:, :, at - batch.without_queries] for _, (batch, _, at) in rows]
+        queries = torch.stack(own, dim=2)  # [L, H, R, D]
         depths = [self.tree.depths[n] for n in seen]
         if (keys := self.cache.keys(slots, queries)) is None:
             return None

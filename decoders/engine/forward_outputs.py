@@ -11,12 +11,36 @@ class Batch:
 
     logits: torch.Tensor  # [N, V] of the nodes that were asked for
     hidden: torch.Tensor | None  # [N, d] last-layer states, if asked for
-    queries: torch.Tensor | None  # [L, H, N, D] of all computed nodes, for the layers whose attention ran
+    # [L, H, N - without_queries, D] of the computed nodes, for the layers whose attention ran
+    queries: torch.Tensor | None
     stream: torch.Tensor | None = None  # [N, d] residual stream of all computed nodes, before the last norm
     streams: torch.Tensor | None = None  # [L + 1, N, d] the same after 0 to L layers, if asked for
     lanes: int = 1  # whose rows ran in this forward
     # the requester's seconds that computed rows of other lanes; negative where others computed its rows
     for_others: float = 0.0
+    without_queries: int = 0  # nodes at the start whose queries are not kept, which nobody will ask for
+
+
+def in_sequence(batches: list[Batch], counts: list[int], order: list[int]) -> Batch:
+    """The results of forwards over `counts` nodes that ran one after another, as those of one. order: that of
+    the rows of logits. Queries are kept from the first forward on that has such rows.
+    """
+
+    def joined(parts: list[torch.Tensor | None], dim: int) -> torch.Tensor | None:
+        return None if any(part is None for part in parts) else torch.cat(parts, dim)
+
+    first = next((at for at, batch in enumerate(batches) if len(batch.logits)), len(batches) - 1)
+    hidden = joined([batch.hidden for batch in batches], 0)
+    return Batch(
+        torch.cat([batch.logits for batch in batches])[order],
+        None if hidden is None else hidden[order],
+        joined([batch.queries for batch in batches[first:]], 2),
+        joined([batch.stream for batch in batches], 0),
+        joined([batch.streams for batch in batches], 1),
+        max(batch.lanes for batch in batches),
+        sum(batch.for_others for batch in batches),
+        sum(counts[:first]),
+    )
 
 
 @dataclass

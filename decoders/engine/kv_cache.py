@@ -6,14 +6,21 @@ mask says which slots a row may see. Knows slots and layers, neither tokens nor 
 """
 
 import heapq
+import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache
 
+from decoders.refusal import Refusal
+
+MEMORY_VARIABLE = "EXPLORER_KV_GB"
+UNKNOWN_BYTES = 2 * 2**30  # of a pool where the system does not say how much memory is free
 # (layer, queries [1, H, N, D], keys and values [1, Hkv, K, D], mask [1, 1, N, K] or None) -> [1, H, N, D]
 Attend = Callable[
     [int, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None],
@@ -71,7 +78,8 @@ class SlotCache(Cache):
         if self.used + count > self.limit:
             raise OutOfSlots(
                 f"No space is left for {count} more tokens: all {self.limit:,} KV slots are taken. "
-                "Use a shorter prompt, fewer new tokens, a smaller tree or fewer lanes."
+                "Use a shorter prompt, fewer new tokens, a smaller tree or fewer lanes, or start with a "
+                "larger --kv-memory."
             )
         slots = [heapq.heappop(self.free) for _ in range(min(count, len(self.free)))]
         new = count - len(slots)
@@ -287,3 +295,47 @@ def query_width(layer: PreTrainedConfig) -> int:
 def layers_with_keys(config: PreTrainedConfig) -> int:
     """How many of the first layers keep keys and values; the others read theirs (Gemma 3n, Gemma 4)."""
     return config.num_hidden_layers - (field_of(config, "num_kv_shared_layers") or 0)
+
+
+def free_bytes(device: str) -> int | None:
+    """Free memory on `device` in bytes; None if the system does not say."""
+    if device == "cuda":
+        return torch.cuda.mem_get_info()[0]
+    available = []
+    try:
+        lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
+        available += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    except (OSError, ValueError, IndexError):
+        try:
+            available.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        except (AttributeError, OSError, ValueError):
+            return None
+    try:  # a container's limit
+        limit, used = (
+            int(Path(f"/sys/fs/cgroup/memory.{name}").read_text("utf-8")) for name in ("max", "current")
+        )
+        available.append(limit - used)
+    except (OSError, ValueError):
+        pass
+    return min(available, default=None)
+
+
+def pool_bytes(device: str) -> int:
+    """Bytes that the pool of one model may grow to: what the environment variable EXPLORER_KV_GB says, else a
+    quarter of the memory that is free now. Raises Refusal with one sentence for a variable that is no size.
+    """
+    if given := os.environ.get(MEMORY_VARIABLE):
+        try:
+            size = float(given)
+        except ValueError:
+            size = 0.0
+        if not 0.0 < size < 1e6:
+            raise Refusal(f"{MEMORY_VARIABLE} must be a number of gigabytes, such as 8, not {given!r}.")
+        return int(size * 1e9)
+    free = free_bytes(device)
+    return UNKNOWN_BYTES if free is None else free // 4
+
+
+def is_recurrent(layer: torch.nn.Module) -> bool:
+    """Whether a layer asks transformers' cache for a state in place of keys and values."""
+    return "get_conv_state" in inspect.unwrap(type(layer).forward).__code__.co_names

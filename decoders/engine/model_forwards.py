@@ -16,7 +16,7 @@ from decoders.engine.fast_llama import FastLlama
 from decoders.engine.forward_outputs import Batch
 from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.injected_states import injecting
-from decoders.engine.kv_cache import SlotCache
+from decoders.engine.kv_cache import Columns, SlotCache
 from decoders.engine.layers import Layers
 from decoders.engine.partial_forward import Blocks
 from decoders.engine.static_shapes import Captured
@@ -29,6 +29,7 @@ class ModelForwards:
     device: torch.device
     dtype: torch.dtype
     layer_count: int
+    attention_count: int  # of layers that attend
     cache: SlotCache
     tap: Tap
     fast_llama: FastLlama | None
@@ -48,10 +49,18 @@ class ModelForwards:
         first, which takes a quarter of a minute. The queries of models without `FastLlama` are no longer
         captured, so their attention cannot be shown.
         """
-        shows = self.shows_attention  # to find out reads tokens, after which the cache knows its shapes
-        if self.fast_llama is None or not shows:
+        if not self.cache.storage:
+            self._read_a_token()
+        if self.fast_llama is None or not self.shows_attention:  # found out before shapes are recorded
             self.tap.leave(self.model)
         self.captured = Captured(self._step, self.cache, self.dtype, **compiler)
+
+    def _read_a_token(self) -> None:
+        """Runs a forward over one token, after which the cache knows the shapes of keys and values."""
+        slots = self.cache.take(1)
+        at = slice(slots[0], slots[0] + 1)
+        self._forward(ForwardRequest(tokens=[0], positions=[0], columns=Columns(at, at, 1, None), rows=[0]))
+        self.cache.give(slots)
 
     def _step(self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, hidden: bool) -> tuple:
         """See `Captured`."""
@@ -92,33 +101,40 @@ class ModelForwards:
     @torch.inference_mode()
     def _transformers_forward(self, request: ForwardRequest) -> Batch:
         """The model's own forward; hooks read what it does not return and leave layers out."""
-        count, mask, part = len(request.tokens), request.columns.mask, request.part
-        if mask is None:  # else transformers would build a causal one
-            mask = torch.zeros((1, 1, count, self.cache.read_count), dtype=self.dtype, device=self.device)
+        part = request.part
         if request.streams and part is None:
             part = Layers.first(self.layer_count, self.layer_count)  # all layers, whose streams are then kept
-        inputs = {"attention_mask": mask, "past_key_values": self.cache, "use_cache": True}
-        inputs["position_ids"] = torch.tensor([request.positions], device=self.device)
-        if request.embeddings is None:
-            inputs["input_ids"] = torch.tensor([request.tokens], device=self.device)
-        else:
-            inputs["inputs_embeds"] = request.embeddings[None]
-        only_last = request.rows == [count - 1]
-        if only_last and count > 1 and self.tap.takes_logits_to_keep:
-            inputs["logits_to_keep"] = 1
+        only_last = request.rows == [len(request.tokens) - 1]
         states = None if request.states is None else request.states[None]
         injected = nullcontext() if request.injected is None else injecting(self.blocks, request.injected)
         self.tap.open(self.model)
         trimmed = nullcontext() if request.head is None else request.head.in_place()
         running = nullcontext() if part is None else self.blocks.running(part, states)
         with injected, trimmed, running as stream:
-            output = self.model(**inputs, output_hidden_states=request.hidden)
+            output = self.model(**self._inputs(request), output_hidden_states=request.hidden)
         logits = output.logits[0] if request.head is None else request.head.spread(output.logits[0])
-        if only_last:
+        if not request.rows:
+            logits = logits[:0]
+        elif only_last:
             logits = logits[-1:]
         elif not request.wants_all_rows:
             logits = logits[request.rows]
         states = output.hidden_states[-1][0][request.rows] if request.hidden else None
-        queries = self.tap.collect(self.layer_count if part is None else len(part.attention))
+        queries = self.tap.collect(self.attention_count if part is None else len(part.attention))
         streams = torch.cat(stream) if request.streams else None
         return Batch(logits, states, queries, stream[-1][0] if stream else None, streams)
+
+    def _inputs(self, request: ForwardRequest) -> dict[str, Any]:
+        """The keyword arguments of the model's own forward."""
+        count, mask = len(request.tokens), request.columns.mask
+        if mask is None:  # else transformers would build a causal one
+            mask = torch.zeros((1, 1, count, self.cache.read_count), dtype=self.dtype, device=self.device)
+        inputs = {"attention_mask": mask, "past_key_values": self.cache, "use_cache": True}
+        inputs["position_ids"] = torch.tensor([request.positions], device=self.device)
+        if request.embeddings is None:
+            inputs["input_ids"] = torch.tensor([request.tokens], device=self.device)
+        else:
+            inputs["inputs_embeds"] = request.embeddings[None]
+        if request.rows in ([], [count - 1]) and count > 1 and self.tap.takes_logits_to_keep:
+            inputs["logits_to_keep"] = 1
+        return inputs

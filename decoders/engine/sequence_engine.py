@@ -7,7 +7,7 @@ token, which is slow but gives the same numbers. `engine_for` tests which of the
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Engine, Work
 from decoders.engine.injected_states import InjectedStates, Injections, injected_in, injecting
 from decoders.engine.input_embeddings import Mixed, reads
-from decoders.engine.kv_cache import ReadOnly, context_of
+from decoders.engine.kv_cache import ReadOnly, context_of, is_recurrent
 from decoders.engine.layers import Layers
 from decoders.engine.partial_forward import Blocks, agree, trial
 from decoders.engine.tree import Tree
@@ -230,8 +230,8 @@ def trial_prompt(config: Any, vocabulary: int) -> list[int]:
 
 
 def trial_rows(scorer: Any, tree: Tree, last: int) -> torch.Tensor:
-    """Logits [4, V] after two branches of different lengths below the node `last`, after a node that takes a
-    freed slot before those of its parents, and after a third branch.
+    """Logits [5, V] after two branches of different lengths below the node `last`, after a node that takes a
+    freed slot before those of its parents, after a third branch, and after three more nodes below it.
     """
     vocabulary = scorer.engine.vocabulary
     scorer.score([last])
@@ -240,22 +240,35 @@ def trial_rows(scorer: Any, tree: Tree, last: int) -> torch.Tensor:
     first = scorer.score([right, leaf])
     scorer.release([right])
     deeper, third = tree.add(leaf, 7 % vocabulary), tree.add(last, 8 % vocabulary)
-    return torch.cat([first, scorer.score([deeper, third])])
+    second, node = scorer.score([deeper, third]), third
+    for token in (9, 10, 11):
+        node = tree.add(node, token % vocabulary)
+    return torch.cat([first, second, scorer.score([node])])
 
 
 def engine_for(model: torch.nn.Module) -> Engine | SequenceEngine:
-    """The tree engine if it gives this model's own numbers on a small tree, else the fallback; decided by a
+    """A tree engine if it gives this model's own numbers on a small tree, else the fallback; decided by a
     test and not by a list of models.
     """
     whole, config = SequenceEngine(model), model.config.get_text_config()
+    candidates = [Engine]
+    if any(map(is_recurrent, model.modules())):
+        from decoders.engine.recurrent_engine import RecurrentEngine
+
+        candidates = [RecurrentEngine, partial(RecurrentEngine, continues=False)]
     prompt = trial_prompt(config, whole.vocabulary)
-    try:
-        engine, tree = Engine(model), Tree(prompt)
-        scorer = engine.attach(tree)
-        ours = trial_rows(scorer, tree, len(prompt) - 1)
-        scorer.close()
-    except (AttributeError, TypeError, ValueError, RuntimeError, IndexError, KeyError, AssertionError):
-        return whole
-    tree = Tree(prompt)
-    theirs = trial_rows(whole.attach(tree), tree, len(prompt) - 1)
-    return engine if agree(ours, theirs, model.dtype) else whole
+    theirs = None
+    for make in candidates:
+        try:
+            engine, tree = make(model), Tree(prompt)
+            scorer = engine.attach(tree)
+            ours = trial_rows(scorer, tree, len(prompt) - 1)
+            scorer.close()
+        except (AttributeError, TypeError, ValueError, RuntimeError, IndexError, KeyError, AssertionError):
+            continue
+        if theirs is None:
+            tree = Tree(prompt)
+            theirs = trial_rows(whole.attach(tree), tree, len(prompt) - 1)
+        if agree(ours, theirs, model.dtype):
+            return engine
+    return whole

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedConfig
 
-from decoders.engine.kv_cache import Columns, field_of
+from decoders.engine.kv_cache import WITHOUT_KEYS, Columns, field_of
 from decoders.engine.sparse_kv import View
 from decoders.engine.tree import Tree
 
@@ -33,6 +33,7 @@ class Horizon:
         return columns < rows - rows % self.size if self.chunks else rows - columns >= self.size
 
 
+HYBRIDS = {"hybrid": "full_attention", "hybrid_sliding": "sliding_attention"}  # of layers with a state, too
 Horizons = dict[str, Horizon | None]  # kind of layer -> its horizon, None for layers that see everything
 
 
@@ -41,7 +42,7 @@ def horizons_of(config: PreTrainedConfig) -> Horizons:
     mask, and where layers of one kind have different horizons.
     """
     found: Horizons = {}
-    for kind, layer in zip(layer_kinds(config), config.per_layer_config, strict=True):
+    for kind, layer in kinds_with_fields(config):
         horizon = horizon_of(kind, layer)
         if found.setdefault(kind, horizon) != horizon:
             raise ValueError(f"Layers of the kind {kind} have different horizons.")
@@ -49,9 +50,17 @@ def horizons_of(config: PreTrainedConfig) -> Horizons:
 
 
 def layer_kinds(config: PreTrainedConfig) -> list[str]:
-    """The kind of each layer; where a config names none, they look back as far as a window, if it has one."""
-    count = config.num_hidden_layers
-    return (field_of(config, "layer_types") or ["sliding_attention"] * count)[:count]
+    """The kind of attention of each layer that attends."""
+    return [kind for kind, _ in kinds_with_fields(config)]
+
+
+def kinds_with_fields(config: PreTrainedConfig) -> list[tuple[str, PreTrainedConfig]]:
+    """Of each layer that attends, the kind of its attention and a config with its own fields. Where a config
+    names no kinds, all layers look back as far as its window, if it has one.
+    """
+    kinds = field_of(config, "layer_types") or ["sliding_attention"] * config.num_hidden_layers
+    pairs = zip(kinds, config.per_layer_config, strict=False)
+    return [(HYBRIDS.get(kind, kind), layer) for kind, layer in pairs if kind not in WITHOUT_KEYS]
 
 
 def horizon_of(kind: str, layer: PreTrainedConfig) -> Horizon | None:

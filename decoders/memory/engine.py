@@ -14,7 +14,7 @@ import torch
 from decoders import memory_options as options
 from decoders.engine.attention_weights import reading_with
 from decoders.engine.capabilities import Capability
-from decoders.engine.engine import MAX_SLOTS, Engine, Scorer
+from decoders.engine.engine import Engine, Scorer
 from decoders.engine.forward_outputs import Batch
 from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.kv_cache import SlotCache
@@ -23,6 +23,7 @@ from decoders.memory.policy import Policy, Reading, Shape, Slots
 from decoders.memory.rotary import Rotary, rotary_of
 from decoders.refusal import Refusal
 
+LONGEST = 16384  # tokens that a policy without a bound of its own may read
 REPEATED = 8  # times that a token is read to find out how positions are built into keys
 
 
@@ -51,7 +52,7 @@ class MemoryEngine(Engine):
         )
         self.make(self.shape, parameters)  # errors are raised before anything is decoded
         if self.make.unbounded:
-            self.context = max(self.context, MAX_SLOTS)
+            self.context = max(self.context, LONGEST)
 
     def attach(self, tree: Tree) -> "MemoryScorer":
         """A scorer for `tree` with slots of its own."""
@@ -95,6 +96,7 @@ class MemoryScorer(Scorer):
         super().__init__(engine, tree)
         self.policy, self.tip = policy, tree.trunk - 1
         self.committed = list(range(tree.trunk))  # the path of committed nodes
+        self.piece = engine.limit  # a policy sees all queries of the prompt at once
         self.settled = 0  # how many of them the policy has seen
         self.slots_kept: Slots | None = None
         engine.reader = (self, policy)

@@ -5,7 +5,6 @@ Knows bytes and devices; loads no weights.
 """
 
 import json
-import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,29 +178,6 @@ def header_parameters(folder: Path) -> int:
     if not total:
         raise Refusal(f"The folder {str(folder)!r} holds no model.safetensors; only such weights are loaded.")
     return total
-
-
-def free_bytes(device: str) -> int | None:
-    """Free memory on `device` in bytes; None if the system does not say."""
-    if device == "cuda":
-        return torch.cuda.mem_get_info()[0]
-    available = []
-    try:
-        lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
-        available += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    except (OSError, ValueError, IndexError):
-        try:
-            available.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-        except (AttributeError, OSError, ValueError):
-            return None
-    try:  # a container's limit
-        limit, used = (
-            int(Path(f"/sys/fs/cgroup/memory.{name}").read_text("utf-8")) for name in ("max", "current")
-        )
-        available.append(limit - used)
-    except (OSError, ValueError):
-        pass
-    return min(available, default=None)
 
 
 def amount(number: int) -> str:

@@ -144,9 +144,9 @@ def random_llama(name: str, shape: dict, device: str) -> Any:
     import torch
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
+    from decoders.engine.kv_cache import free_bytes
     from decoders.models.catalog import TARGET, with_weights
     from decoders.models.loaded_model import LoadedModel
-    from decoders.models.memory_estimate import free_bytes
 
     config = LlamaConfig(**SHARED, **shape)
     with torch.device("meta"):

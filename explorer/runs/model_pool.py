@@ -289,7 +289,8 @@ def memory_verdict(choice: Choice, parts: dict, here: dict, idle: int) -> dict:
 
     here: the models that are loaded already; idle: bytes that unloading idle models would free.
     """
-    from decoders.models.memory_estimate import RESERVE, TOKENS, bytes_of, free_bytes, pick_device
+    from decoders.engine.kv_cache import free_bytes
+    from decoders.models.memory_estimate import RESERVE, TOKENS, bytes_of, pick_device
 
     device = pick_device(choice.device)
     needed = sum(part.total for role, part in parts.items() if role not in here)

@@ -6,7 +6,9 @@ batch, target and draft alike; see padded_batch.py.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
+from decoders.engine.engine import Engine
 from decoders.lane import Lane
 from decoders.parameters import choice, integer
 from decoders.registry import strategy
@@ -51,6 +53,16 @@ def verifier_of(mistake: str) -> Verifier:
     return Verifier(keeps_the_mismatch, frozenset(), draws=False, uses_q=False, name=MISMATCH, says=summary)
 
 
+def unpadded(parameters: dict, target: Any) -> str | None:
+    """The message to show if the target cannot read a padded batch, or not one so long."""
+    if hasattr(target.engine, "model") and type(target.engine) is not Engine:
+        return (
+            f"A padded batch needs keys and values of every token, and {target.name!r} keeps something else; "
+            "choose BASS, whose texts need no padding, or another target."
+        )
+    return too_long(parameters, target)
+
+
 def fixed(parameters: dict) -> str:
     """The length of the chains, in words."""
     return f"Each round drafts {parameters['num_assistant_tokens']} tokens per text."
@@ -61,7 +73,7 @@ def decode(
 ) -> Iterator[None]:
     """Rounds over padded rectangles, for models that have a forward of their own to be run on them."""
     for role, model in lane.models.items():
-        if hasattr(model.engine, "model"):
+        if type(model.engine) is Engine:
             lane.scorers[role].close()
             lane.scorers[role] = Rectangle(model.engine.model, lane.tree, mistake)
     target, count = lane.scorers["target"], lane.parameters["num_assistant_tokens"]
@@ -100,7 +112,7 @@ def decode(
     ),
     parts=lambda parameters: described(chains(0.0, fixed(parameters)), verifier_of(parameters["mistake"])),
     together=too_many,
-    suits=too_long,
+    suits=unpadded,
 )
 def eqspec(lane: Lane) -> Iterator[None]:
     """A padded batch that stays correct although each text accepts a different number of tokens.
@@ -137,7 +149,7 @@ def eqspec(lane: Lane) -> Iterator[None]:
     badge=lambda parameters: badge(chains(0.0, ""), GREEDY_MATCH, 0.0),
     parts=lambda parameters: described(chains(0.0, fixed(parameters)), GREEDY_MATCH),
     together=too_many,
-    suits=too_long,
+    suits=unpadded,
 )
 def exspec(lane: Lane) -> Iterator[None]:
     """Texts of equal length in a window share the next forward: no padding, no repair.

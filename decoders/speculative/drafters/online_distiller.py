@@ -85,7 +85,7 @@ class LearningDraft(LoadedModel):
 def engine_of(draft: LoadedModel, model: torch.nn.Module) -> Engine | SequenceEngine:
     """An engine of the same kind for other weights."""
     with torch.no_grad():  # it lays the weights out again
-        return (Engine if isinstance(draft.engine, Engine) else SequenceEngine)(model)
+        return type(draft.engine)(model)
 
 
 def keep_correction(

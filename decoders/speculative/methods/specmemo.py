@@ -39,8 +39,8 @@ class Sizes:
 
 
 def sizes_of(engine: object) -> Sizes:
-    """The sizes for an engine with a cache; all 0 for tables and models without a tree mask."""
-    if not isinstance(engine, Engine):
+    """The sizes for an engine with a cache; all 0 for tables and models that keep something else."""
+    if type(engine) is not Engine:
         return Sizes()
     config, number = engine.model.config.get_text_config(), engine.dtype.itemsize
     queries = number * sum(one.num_attention_heads * query_width(one) for one in config.per_layer_config)

@@ -120,7 +120,8 @@ class Partial:
             return  # layers that look back only so far see a part of the keys anyway
         path = self.lane.tree.path(self.lane.tip)
         slots = torch.tensor([self.inner._slot(n) for n in path], device=self.inner.engine.device)
-        queries = torch.stack([batch.queries[:, :, at] for batch, _, at in kept], dim=2)
+        own = [batch.queries[:, :, at - batch.without_queries] for batch, _, at in kept]
+        queries = torch.stack(own, dim=2)
         if (keys := self.inner.cache.keys(slots, queries)) is None:
             return
         self.view = view(queries, keys, slots, self.budget, self.lane.parameters["selector"])

@@ -9,10 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoders.engine.engine import Engine, OutOfSlots
+from decoders.engine.engine import MIN_SLOTS, Engine, OutOfSlots
+from decoders.engine.kv_cache import MEMORY_VARIABLE, slot_bytes
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
+from decoders.refusal import Refusal
 from tests.helpers import tiny_models
 
 # parents and tokens of a tree below a prompt of five: siblings, a chain, limbs of unequal depth
@@ -242,3 +244,57 @@ def test_rows_of_settled_text_are_forgotten(tiny_model):
         open_limbs = 8 * (40 - lane.written) if strategy == "beam" else 0
         assert len(lane.scorers["target"].kept) <= 3 + open_limbs
         lane.close()
+
+
+LONG = [(7 * place) % 251 for place in range(30)]
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma3"])
+def test_a_long_prompt_is_read_in_pieces(kind, tiny_model, monkeypatch):
+    model, tree, breaks = tiny_model(kind), Tree(LONG), []
+    scorers = [Engine(model.model).attach(Tree(LONG)), Engine(model.model).attach(tree)]
+    scorers[1].piece, scorers[1].between = 8, lambda: breaks.append(None)
+    asked = [29, 5, 20]  # in other pieces than the last, too
+    whole, pieces = (scorer.score(asked, hidden=True) for scorer in scorers)
+    assert len(breaks) == 3 and scorers[1].work.tokens == 30
+    assert_close(pieces, whole)
+    assert_close(scorers[1].hidden_rows(asked), scorers[0].hidden_rows(asked))
+    for node in asked:
+        assert_close(scorers[1].attention([node])[2], scorers[0].attention([node])[2])
+    if (streams := scorers[0].prompt_streams()) is not None:
+        assert_close(scorers[1].prompt_streams(), streams)
+    assert_close(scorers[1].score([tree.add(29, 7)])[0], alone(model, tree, 30).logits[0, -1])
+
+
+def test_a_prompt_that_is_stopped_between_pieces_is_read_anew(tiny_model):
+    model, tree = tiny_model("llama"), Tree(LONG)
+    engine = Engine(model.model)
+    scorer, other = engine.attach(tree), engine.attach(Tree(LONG))
+    scorer.piece = 8
+
+    def stop() -> None:
+        raise InterruptedError
+
+    scorer.between = stop
+    with pytest.raises(InterruptedError):
+        scorer.score([29])
+    scorer.close()
+    assert not other.trunk.under_way
+    check(model, tree, 29, other.score([29])[0])
+    assert other.work.tokens == 30
+    other.close()
+    assert engine.cache.used == 0
+
+
+def test_the_pool_follows_the_memory_or_the_option(tiny_model, monkeypatch):
+    model = tiny_model("llama").model
+    slot = slot_bytes(model.config, 4)
+    monkeypatch.setattr("decoders.engine.kv_cache.free_bytes", lambda device: 4000 * slot)
+    assert Engine(model).limit == 1000
+    monkeypatch.setattr("decoders.engine.kv_cache.free_bytes", lambda device: 0)
+    assert Engine(model).limit == MIN_SLOTS
+    monkeypatch.setenv(MEMORY_VARIABLE, str(3000 * slot / 1e9))
+    assert Engine(model).limit == 3000
+    monkeypatch.setenv(MEMORY_VARIABLE, "much")
+    with pytest.raises(Refusal, match="EXPLORER_KV_GB must be a number of gigabytes, such as 8, not 'much'"):
+        Engine(model)

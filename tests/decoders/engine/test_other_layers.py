@@ -139,5 +139,9 @@ def test_chunks_begin_anew_and_windows_move():
 
 
 def test_a_layer_that_needs_more_than_a_mask_is_named():
-    with pytest.raises(ValueError, match="of the kind linear_attention"):
-        horizons_of(toy.config_of("qwen3_next"))
+    with pytest.raises(ValueError, match="of the kind .*compressed"):
+        horizons_of(toy.config_of("deepseek_v4"))
+
+
+def test_layers_with_a_state_alone_have_no_horizon():
+    assert horizons_of(toy.config_of("lfm3")) == {"full_attention": None, "sliding_attention": Horizon(8)}

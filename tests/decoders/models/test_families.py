@@ -9,6 +9,7 @@ import torch
 import transformers as T
 
 from decoders.engine.engine import Engine
+from decoders.engine.recurrent_engine import RecurrentEngine
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
@@ -74,32 +75,45 @@ TREES = {  # families that take a tree mask
     ),
     "minicpm3": lambda: T.MiniCPM3Config(**LATENT),
 }
-SEQUENCES = {  # state spaces, hybrids, and attention that a tree mask would get wrong
-    "gpt_neo": lambda: T.GPTNeoConfig(  # its own masks go by the order of keys in the cache
-        **SIZES | ENDS | dict(num_layers=2, num_heads=4, intermediate_size=48, max_position_embeddings=256),
-        attention_types=[[["global", "local"], 1]],
-        window_size=6,
-    ),
+DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=8)
+HALF_DELTA = dict(layer_types=["linear_attention", "full_attention"])
+SPARSE = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)
+MAMBA = dict(mamba_n_heads=8, mamba_d_head=8, mamba_n_groups=1, mamba_d_state=8, mamba_chunk_size=8)
+STATES = {  # state spaces and hybrids
     "mamba": lambda: T.MambaConfig(**STATE),
     "mamba2": lambda: T.Mamba2Config(**STATE, num_heads=8, head_dim=8, n_groups=1, chunk_size=8),
     "jamba": lambda: T.JambaConfig(
         **PLAIN, num_experts=2, attn_layer_period=2, attn_layer_offset=1, mamba_d_state=8, mamba_dt_rank=4
     ),
     "qwen3_next": lambda: T.Qwen3NextConfig(
-        **PLAIN,
+        **PLAIN, **DELTA, **HALF_DELTA, **SPARSE, head_dim=8, shared_expert_intermediate_size=16
+    ),
+    "qwen3_5": lambda: T.Qwen3_5TextConfig(**PLAIN, **DELTA, **HALF_DELTA, head_dim=8),
+    "olmo_hybrid": lambda: T.OlmoHybridConfig(**PLAIN, **DELTA | dict(linear_num_key_heads=4), **HALF_DELTA),
+    "granitemoehybrid": lambda: T.GraniteMoeHybridConfig(
+        **PLAIN, **MAMBA, **EXPERTS, layer_types=["mamba", "attention"], shared_intermediate_size=16
+    ),
+    "falcon_h1": lambda: T.FalconH1Config(**PLAIN, **MAMBA, head_dim=8, mamba_d_ssm=64),
+    "nemotron_h": lambda: T.NemotronHConfig(
+        **{key: value for key, value in PLAIN.items() if key != "num_hidden_layers"},
+        layers_block_type=["mamba", "attention"],
         head_dim=8,
-        layer_types=["linear_attention", "full_attention"],
-        linear_num_key_heads=2,
-        linear_num_value_heads=4,
-        linear_key_head_dim=8,
-        linear_value_head_dim=8,
-        num_experts=4,
-        num_experts_per_tok=2,
-        moe_intermediate_size=16,
-        shared_expert_intermediate_size=16,
+        mamba_num_heads=8,
+        mamba_head_dim=8,
+        n_groups=1,
+        ssm_state_size=8,
+        chunk_size=8,
+    ),
+    "lfm2": lambda: T.Lfm2Config(**PLAIN, layer_types=["conv", "full_attention"]),
+}
+SEQUENCES = {  # attention that a tree mask would get wrong
+    "gpt_neo": lambda: T.GPTNeoConfig(  # its own masks go by the order of keys in the cache
+        **SIZES | ENDS | dict(num_layers=2, num_heads=4, intermediate_size=48, max_position_embeddings=256),
+        attention_types=[[["global", "local"], 1]],
+        window_size=6,
     ),
 }
-FAMILIES = TREES | SEQUENCES
+FAMILIES = TREES | STATES | SEQUENCES
 PROMPT = tiny_models.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
 
 
@@ -114,6 +128,12 @@ def saved(folder, family: str, dtype: torch.dtype = torch.float32) -> str:
     return str(folder)
 
 
+def engine_of(family: str) -> type:
+    """The engine that a family should run on."""
+    kinds = {Engine: TREES, RecurrentEngine: STATES, SequenceEngine: SEQUENCES}
+    return next(engine for engine, families in kinds.items() if family in families)
+
+
 def greedy(model) -> list[int]:
     return Lane("greedy", PROMPT, {"target": model}, limits=Limits(12)).run().output()
 
@@ -122,7 +142,7 @@ def greedy(model) -> list[int]:
 def test_greedy_is_generate_in_every_family(family, tmp_path):
     name = saved(tmp_path, family)
     model = load(name, "cpu")
-    assert type(model.engine) is (Engine if family in TREES else SequenceEngine)
+    assert type(model.engine) is engine_of(family)
     assert greedy(model) == tiny_models.generate(model, PROMPT, max_new_tokens=12)
     estimate = footprint(name, "auto", "cpu")
     stored = {tensor.data_ptr(): tensor.numel() for tensor in model.model.state_dict().values()}

@@ -74,6 +74,6 @@ def test_a_llama_with_random_weights(monkeypatch):
 
 
 def test_what_does_not_fit_is_left_out(monkeypatch):
-    monkeypatch.setattr("decoders.models.memory_estimate.free_bytes", lambda device: 1)
+    monkeypatch.setattr("decoders.engine.kv_cache.free_bytes", lambda device: 1)
     (row,) = device_speed.large("8 B", TINY, [[5, 6]], "cpu")
     assert row == {"name": "8 B", "note": "left out: it does not fit in memory"}

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from decoders.engine import kv_cache
 from decoders.models import memory_estimate
 from decoders.models.loaded_model import LoadedModel
 from explorer.runs import model_pool
@@ -88,7 +89,7 @@ def test_a_draft_with_another_vocabulary_is_for_universal_drafting_alone(loader,
 
 
 def test_what_does_not_fit_is_refused_before_its_weights_are_read(loader, folders, monkeypatch):
-    monkeypatch.setattr(memory_estimate, "free_bytes", lambda device: 100_000)
+    monkeypatch.setattr(kv_cache, "free_bytes", lambda device: 100_000)
     monkeypatch.setattr("decoders.models.loading.load", lambda *a: pytest.fail("weights were read"))
     choice = Choice(folders[2], device="cpu")
     needed = loader.need(choice)
@@ -117,7 +118,7 @@ def test_room_is_made_when_memory_is_short(loader, folders, monkeypatch):
     second = settle(loader, Choice(folders[2], device="cpu"))
     held = second.models["target"].bytes
     monkeypatch.setattr(
-        memory_estimate, "free_bytes", lambda device: 10 if second.choice in loader.sets else 100_000_000
+        kv_cache, "free_bytes", lambda device: 10 if second.choice in loader.sets else 100_000_000
     )
     choice = Choice(folders[1], device="cpu")
     assert f"of {memory_estimate.bytes_of(10 + held)} of free memory" in loader.need(choice)["sentence"]
