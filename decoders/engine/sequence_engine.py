@@ -28,7 +28,8 @@ NOTE = (
 )
 
 
-WINDOWS = ("window", "chunk", "local_attention")  # words in the names of a config's sizes of attention
+# words in the names of a config's sizes of attention
+WINDOWS = ("window", "chunk", "local_attention", "index_topk")
 LONGEST_TRIAL = 512  # tokens
 
 

@@ -152,7 +152,6 @@ def test_a_template_that_refuses_is_a_sentence(tmp_path):
     "config",
     [
         transformers.BloomConfig(vocab_size=200, hidden_size=32, n_layer=2, n_head=4),
-        transformers.MambaConfig(**SMALL),
         transformers.FalconConfig(**SMALL, num_attention_heads=4, alibi=True),
     ],
     ids=lambda c: c.model_type,
