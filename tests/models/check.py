@@ -79,10 +79,10 @@ def why_whole(model: LoadedModel) -> str:
     """Why a model's texts are read from their start: what the trial of the tree engine came upon."""
     config = model.model.config.get_text_config()
     kinds = {*(getattr(config, "layer_types", None) or ())}
+    if any("compressed" in kind for kind in kinds):
+        return "compresses the keys of several tokens"
     if model.model._is_stateful or kinds & STATES:
         return "keeps a state"
-    if kinds := {kind for kind in kinds if "compressed" in kind}:
-        return "compresses keys of several tokens"
     prompt = trial_prompt(config, model.engine.vocabulary)
     try:
         tree = Tree(prompt)
