@@ -99,15 +99,23 @@ class Tap:
         self.scaling = seen[0][1]
         return torch.cat([q for q, _ in seen])
 
-    def weights(self, queries: torch.Tensor, keys: torch.Tensor, reach: list[int]) -> torch.Tensor:
+    def weights(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        depths: list[int],
+        hidden: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """Attention weights [R, K] of queries [L, H, R, D] on keys [L, Hkv, K, D], averaged over layers and
-        heads. Row r sees the first reach[r] keys.
+        heads. Row r sees the keys up to depths[r], but for those that `hidden` [L, R, K] marks.
         """
         layers, heads, rows, width = queries.shape
         grouped = (queries.float() * self.scaling).reshape(layers, keys.shape[1], -1, width)
         logits = (grouped @ keys.float().mT).view(layers, heads, rows, -1)
-        if min(reach) < keys.shape[2]:
-            ends = torch.tensor(reach, device=keys.device)[:, None]
-            unseen = torch.arange(keys.shape[2], device=keys.device) >= ends
+        if min(depths) + 1 < keys.shape[2]:
+            last = torch.tensor(depths, device=keys.device)[:, None]
+            unseen = torch.arange(keys.shape[2], device=keys.device) > last
             logits.masked_fill_(unseen, float("-inf"))
+        if hidden is not None:
+            logits.masked_fill_(hidden[:, None], float("-inf"))
         return logits.softmax(-1).mean((0, 1))

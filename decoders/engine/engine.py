@@ -20,13 +20,21 @@ from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.injected_states import Injections, injected_in
 from decoders.engine.input_embeddings import Mixed, read_at
 from decoders.engine.joint_forwards import JointForwards, Pause
-from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache, context_of, pool_bytes, slot_bytes
+from decoders.engine.kv_cache import (
+    OutOfSlots,
+    ReadOnly,
+    SlotCache,
+    context_of,
+    layers_with_keys,
+    pool_bytes,
+    slot_bytes,
+)
 from decoders.engine.layers import Layers
 from decoders.engine.model_forwards import ModelForwards
 from decoders.engine.partial_forward import trial
 from decoders.engine.sparse_kv import View
 from decoders.engine.tree import Tree
-from decoders.engine.tree_attention import TreeMask, as_index
+from decoders.engine.tree_attention import TreeMask, as_index, horizons_of, layer_kinds
 from decoders.engine.trimmed_head import TrimmedHead
 
 __all__ = ["Engine", "OutOfSlots", "Scorer"]
@@ -62,20 +70,20 @@ class Engine(ModelForwards):
         self.device, self.dtype = self.model.device, self.model.dtype
         self.vocabulary = self.model.get_output_embeddings().weight.shape[0]
         self.context, note = context_of(config)
-        self.layer_count = self.attention_count = layers = config.num_hidden_layers
+        self.layer_count = self.attention_count = config.num_hidden_layers
+        self.layer_kinds, self.horizons = layer_kinds(config), horizons_of(config)
+        sizes = [horizon.size for horizon in self.horizons.values() if horizon is not None]
+        self.nearest = min(sizes, default=None)
         if self.limit is None:
-            fitting = pool_bytes(self.device.type) // slot_bytes(config, self.dtype.itemsize)
+            fitting = pool_bytes(self.device.type) // max(1, slot_bytes(config, self.dtype.itemsize))
             self.limit = max(MIN_SLOTS, fitting)
-        self.cache = SlotCache(layers, self.limit)
+        self.cache = SlotCache(layers_with_keys(config), self.limit)
         self.joint = JointForwards(self._forward, self.device, self.dtype)
         self.tap = Tap(self.model)
         self.kind, self.note = type(self.model).__name__, note
         if (fast := fast_llama_of(self.model)) is not None:
             self.tap.scaling = fast.scaling
-        self.captured = None
-        self.fast_llama, kinds = fast, set(getattr(config, "layer_types", None) or ())
-        self.window = getattr(config, "sliding_window", None) if kinds != {"full_attention"} else None
-        self.mixed = "full_attention" in kinds and "sliding_attention" in kinds
+        self.fast_llama, self.captured = fast, None
 
     def attach(self, tree: Tree) -> "Scorer":
         """A scorer for `tree`. Raises OutOfSlots if the prompt does not fit."""
@@ -85,7 +93,19 @@ class Engine(ModelForwards):
         """Whether it has this capability; whether layers can be run in part is found out by one trial."""
         if capability is Capability.LAYERS:
             return self.runs_in_part
-        return capability is not Capability.ATTENTION or self.tap.listens
+        return capability is not Capability.ATTENTION or (self.tap.listens and self.shows_attention)
+
+    @cached_property
+    def shows_attention(self) -> bool:
+        """Whether attention weights can be computed from the queries and keys that are kept; found out by
+        reading two tokens. Latents are no keys, and layers of several shapes have no common mean.
+        """
+        scorer = self.attach(Tree([1 % self.vocabulary, 2 % self.vocabulary]))
+        try:
+            scorer.score([1])
+            return scorer.attention([1]) is not None
+        finally:
+            scorer.close()
 
     @cached_property
     def runs_in_part(self) -> bool:
@@ -375,14 +395,32 @@ class Scorer:
         nodes' own forwards. None if this model's attention cannot be read.
         """
         rows = [(n, self.kept[n]) for n in nodes if n in self.kept and self.kept[n][0].queries is not None]
-        if not rows or self.cache.pool is None:
+        if not rows:
             return None
         seen, path = [n for n, _ in rows], self.tree.path(rows[-1][0])
         slots = as_index([self._slot(n) for n in path], self.engine.device)
         own = [batch.queries[:, :, at - batch.without_queries] for _, (batch, _, at) in rows]
         queries = torch.stack(own, dim=2)  # [L, H, R, D]
-        reach = [self.tree.depths[n] + 1 for n in seen]
-        return seen, path, self.engine.tap.weights(queries, self.cache.keys(slots), reach)
+        depths = [self.tree.depths[n] for n in seen]
+        if (keys := self.cache.keys(slots, queries)) is None:
+            return None
+        hidden = None if self.engine.nearest is None else self._beyond_horizons(depths, len(path))
+        return seen, path, self.engine.tap.weights(queries, keys, depths, hidden)
+
+    def _beyond_horizons(self, depths: list[int], count: int) -> torch.Tensor | None:
+        """Which of the first `count` places of a text the layers do not see from these depths, [L, R, K];
+        None if they see all.
+        """
+        engine = self.engine
+        if max(depths) < engine.nearest:
+            return None
+        rows, columns = torch.tensor(depths, device=engine.device), torch.arange(count, device=engine.device)
+        nothing = torch.zeros(len(depths), count, dtype=torch.bool, device=engine.device)
+        hidden = {
+            kind: nothing if horizon is None else horizon.hides(rows, columns)
+            for kind, horizon in engine.horizons.items()
+        }
+        return torch.stack([hidden[kind] for kind in engine.layer_kinds])
 
     def forget(self, nodes: list[int]) -> None:
         """Drops the kept rows of nodes that will not be scored again; their slots stay."""

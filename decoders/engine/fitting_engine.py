@@ -11,8 +11,11 @@ from decoders.engine.partial_forward import agree
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 
-WINDOWS = ("window", "chunk", "local_attention")  # words in the names of a config's sizes of attention
+# words in the names of a config's sizes of attention
+WINDOWS = ("window", "chunk", "local_attention", "index_topk")
 LONGEST_TRIAL = 512  # tokens
+# what models raise that do not take what an engine gives them
+UNFIT = (AttributeError, TypeError, ValueError, RuntimeError, LookupError, StopIteration, AssertionError)
 
 
 def trial_prompt(config: Any, vocabulary: int) -> list[int]:
@@ -64,8 +67,6 @@ def engine_of(model: torch.nn.Module) -> Engine | SequenceEngine:
         from decoders.engine.recurrent_engine import RecurrentEngine
 
         candidates[0] = RecurrentEngine
-    elif set(getattr(config, "layer_types", None) or ()) - {"full_attention", "sliding_attention"}:
-        del candidates[0]  # such as chunks
     prompt = trial_prompt(config, whole.vocabulary)
     theirs = None
     for make in candidates:
@@ -74,7 +75,7 @@ def engine_of(model: torch.nn.Module) -> Engine | SequenceEngine:
             scorer = engine.attach(tree)
             ours = trial_rows(scorer, tree, len(prompt) - 1)
             scorer.close()
-        except (AttributeError, TypeError, ValueError, RuntimeError, LookupError, StopIteration):
+        except UNFIT:
             continue
         if theirs is None:
             tree = Tree(prompt)

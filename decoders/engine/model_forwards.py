@@ -34,6 +34,7 @@ class ModelForwards:
     tap: Tap
     fast_llama: FastLlama | None
     captured: Captured | None
+    shows_attention: bool
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -50,7 +51,7 @@ class ModelForwards:
         """
         if not self.cache.storage:
             self._read_a_token()
-        if self.fast_llama is None:
+        if self.fast_llama is None or not self.shows_attention:  # found out before shapes are recorded
             self.tap.leave(self.model)
         self.captured = Captured(self._step, self.cache, self.dtype, **compiler)
 

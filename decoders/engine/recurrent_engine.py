@@ -34,7 +34,7 @@ NOTE = (
 MOST_SLOTS = 1 << 20  # they take no memory where no layer attends
 LOUD = 100.0  # so that a state that is passed over is missed, however fast it decays
 SAME = 0.05  # relative difference of two states that may be rounding, in half precision too
-ATTENDING = ("full_attention", "sliding_attention")  # kinds of layers
+ATTENDING = ("full_attention", "sliding_attention", "indexed_attention")  # kinds of layers
 
 
 class MaskOfKind(dict):
@@ -58,7 +58,7 @@ class RecurrentEngine(Engine):
         memory = pool_bytes(self.model.device.type) // 2  # for slots and for states
         given, self.limit = self.limit, 1
         super().__post_init__()
-        self.note, self.place = NOTE, {}
+        self.note, self.place = " ".join(filter(None, (NOTE, self.note))), {}
         self.cache = StateCache(1, memory, self.place)
         self._read_a_token()  # tells which layers have attention
         per_slot = sum(store[:, :, 0].nbytes for store in self.cache.storage)

@@ -19,6 +19,7 @@ from decoders.engine.kv_cache import ReadOnly, context_of
 from decoders.engine.layers import Layers
 from decoders.engine.partial_forward import Blocks, trial
 from decoders.engine.tree import Tree
+from decoders.refusal import Refusal
 
 NOTE = (
     "This model cannot take a tree mask, so every candidate is scored as a whole sequence of its own: "
@@ -33,6 +34,8 @@ class SequenceEngine:
 
     def __init__(self, model: torch.nn.Module):
         config = model.config.get_text_config()
+        if not hasattr(config, "num_hidden_layers"):
+            raise Refusal(f"{type(model).__name__} has no single stack of layers; choose another model.")
         self.model, self.device, self.dtype = model, model.device, model.dtype
         self.vocabulary = model.get_output_embeddings().weight.shape[0]
         self.context, note = context_of(config)

@@ -4,28 +4,87 @@ Knows a tree's shape and each node's slot, not what is computed. Each scorer has
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import torch
+from transformers import PreTrainedConfig
 
-from decoders.engine.kv_cache import Columns
+from decoders.engine.kv_cache import WITHOUT_KEYS, Columns, field_of
 from decoders.engine.sparse_kv import View
 from decoders.engine.tree import Tree
 
 STRETCH = 1.5  # a slice may be this many times as long as the slots needed; beyond, gathering them is cheaper
 
 
+@dataclass(frozen=True)
+class Horizon:
+    """How far back the layers of one kind look: over the last `size` tokens, or, in chunks, to the beginning
+    of the token's own chunk of `size`.
+    """
+
+    size: int
+    chunks: bool = False
+
+    def hides(self, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """Which of the columns [K] are too far back for each row [N], by depths: [N, K]."""
+        rows, columns = rows[:, None], columns[None]
+        return columns < rows - rows % self.size if self.chunks else rows - columns >= self.size
+
+
+HYBRIDS = {"hybrid": "full_attention", "hybrid_sliding": "sliding_attention"}  # of layers with a state, too
+Horizons = dict[str, Horizon | None]  # kind of layer -> its horizon, None for layers that see everything
+
+
+def horizons_of(config: PreTrainedConfig) -> Horizons:
+    """The horizons of a text config's layers. Raises ValueError for kinds of layers that need more than a
+    mask, and where layers of one kind have different horizons.
+    """
+    found: Horizons = {}
+    for kind, layer in kinds_with_fields(config):
+        horizon = horizon_of(kind, layer)
+        if found.setdefault(kind, horizon) != horizon:
+            raise ValueError(f"Layers of the kind {kind} have different horizons.")
+    return found
+
+
+def layer_kinds(config: PreTrainedConfig) -> list[str]:
+    """The kind of attention of each layer that attends."""
+    return [kind for kind, _ in kinds_with_fields(config)]
+
+
+def kinds_with_fields(config: PreTrainedConfig) -> list[tuple[str, PreTrainedConfig]]:
+    """Of each layer that attends, the kind of its attention and a config with its own fields. Where a config
+    names no kinds, all layers look back as far as its window, if it has one.
+    """
+    kinds = field_of(config, "layer_types") or ["sliding_attention"] * config.num_hidden_layers
+    pairs = zip(kinds, config.per_layer_config, strict=False)
+    return [(HYBRIDS.get(kind, kind), layer) for kind, layer in pairs if kind not in WITHOUT_KEYS]
+
+
+def horizon_of(kind: str, layer: PreTrainedConfig) -> Horizon | None:
+    """The horizon of a layer of this kind, by its own fields."""
+    match kind:
+        case "full_attention" | "indexed_attention":
+            return None
+        case "sliding_attention":
+            size = field_of(layer, "sliding_window")
+            return None if size is None else Horizon(size)
+        case "chunked_attention":
+            return Horizon(layer.attention_chunk_size, chunks=True)
+    raise ValueError(f"A tree mask does not serve layers of the kind {kind}.")
+
+
 class Reader(Protocol):
-    """What the mask needs from an engine: device, dtype, and how far its model looks back. `window`: tokens
-    seen in layers with sliding attention, None for no such layers; `mixed`: whether other layers see
-    everything.
+    """What the mask needs from an engine: device, dtype, and how far its layers look back. nearest: the size
+    of the smallest horizon, None if all layers see everything.
     """
 
     device: torch.device
     dtype: torch.dtype
-    window: int | None
-    mixed: bool
+    horizons: Horizons
+    nearest: int | None
 
 
 class TreeMask:
@@ -67,7 +126,7 @@ class TreeMask:
         between = dict.fromkeys(node for _, node in direct if node not in inside)
         listed = [*between, *order]  # the nodes below the spine
         slots = [*spine, *(slot(n) for n in listed)]
-        forgets = engine.window is not None and max(tree.depths[n] for n in order) >= engine.window
+        forgets = engine.nearest is not None and max(tree.depths[n] for n in order) >= engine.nearest
         write = as_index([slot(n) for n in order], device)
         read, total, first = self._reads(slots, len(spine), device, in_order=forgets)
         if len(order) == 1 and not forgets and (first is None or total == len(slots)):
@@ -108,11 +167,17 @@ class TreeMask:
     def _windowed(
         self, full: torch.Tensor, order: list[int], columns: list[int], engine: Reader
     ) -> torch.Tensor | dict[str, torch.Tensor]:
-        """The mask for a model with sliding attention, which hides tokens beyond the window."""
+        """The mask of each kind of layer, which hides what is beyond its horizon; of a single kind its
+        mask.
+        """
         depths = torch.tensor(self.tree.depths)
-        far = depths[order][:, None] - depths[columns][None] >= engine.window
-        sliding = full.masked_fill(far.to(full.device), torch.finfo(full.dtype).min)
-        return {"full_attention": full, "sliding_attention": sliding} if engine.mixed else sliding
+        masks = {}
+        for kind, horizon in engine.horizons.items():
+            masks[kind] = full
+            if horizon is not None:
+                far = horizon.hides(depths[order], depths[columns])
+                masks[kind] = full.masked_fill(far.to(full.device), torch.finfo(full.dtype).min)
+        return masks if len(masks) > 1 else next(iter(masks.values()))
 
     def _spine_to(self, top: int) -> list[int]:
         """The slots from the root down to `top`. Reuses the last result, since the next is often one

@@ -202,16 +202,17 @@ def policy_of(parameters: dict[str, Any]) -> type[Policy]:
 
 def shape_of(base: Engine) -> Shape:
     """Reads a few tokens to see how the model's cache is built."""
-    tree, cache = Tree([1] * REPEATED), SlotCache(base.layer_count, base.limit)
+    tree, cache = Tree([1] * REPEATED), SlotCache(base.cache.layer_count, base.limit)
     plain = Engine.__new__(Engine)
     plain.__dict__.update(base.__dict__)
     plain.trunks, plain.cache, plain.captured = {}, cache, None
     scorer = plain.attach(tree)
     scorer.score([REPEATED - 1])
     batch = scorer.kept[REPEATED - 1][0]
-    if cache.pool is None or batch.queries is None:
+    queries, at = batch.queries, slice(0, 1)
+    if queries is None or cache.keys(at, queries) is None or cache.key_widths:
         raise Refusal(
-            f"A memory needs queries and keys of the same shape in every layer, unlike those of {base.kind}; "
+            f"A memory needs keys and values of one shape in every layer, unlike those of {base.kind}; "
             "choose memory none."
         )
     layers, _, kv_heads, _, width = cache.pool.shape

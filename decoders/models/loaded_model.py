@@ -164,8 +164,7 @@ class LoadedModel:
         """
         own = sum(p.numel() * p.element_size() for p in self.model.parameters())
         copies = 3 if getattr(self.engine, "fast_llama", None) is not None else 1
-        kept = getattr(getattr(self.engine, "cache", None), "storage", [])
-        return own * copies + sum(t.numel() * t.element_size() for t in kept)
+        return own * copies + getattr(getattr(self.engine, "cache", None), "nbytes", 0)
 
     @cached_property
     def heads(self) -> Heads:

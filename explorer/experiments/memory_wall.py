@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from scipy.optimize import nnls
 
+from decoders.engine.kv_cache import query_width
 from decoders.engine.tree import Tree
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis
@@ -58,13 +59,12 @@ def shape_of(model) -> Shape:
     """The shape of a Llama-like transformer."""
     config = model.config
     heads = config.num_attention_heads
-    width = getattr(config, "head_dim", None) or config.hidden_size // heads
     return Shape(
         config.num_hidden_layers,
         config.hidden_size,
         heads,
         config.num_key_value_heads,
-        width,
+        query_width(config),
         config.intermediate_size,
         config.vocab_size,
     )

@@ -12,6 +12,7 @@ one layer's attention is measured, not the rest of a model.
 import torch
 from torch.nn import functional as F
 
+from decoders.engine.kv_cache import query_width
 from decoders.engine.merged_attention import attend, rows_read, shared_prefix_attention
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis
@@ -32,8 +33,7 @@ Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
 def shape(models: Models) -> tuple[int, int, int]:
     """Heads, key-value heads, and head size of the target's attention."""
     config = models["target"].model.config
-    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return config.num_attention_heads, config.num_key_value_heads, size
+    return config.num_attention_heads, config.num_key_value_heads, query_width(config)
 
 
 def drawn(layer: tuple[int, int, int], rows: int, length: int) -> tuple[torch.Tensor, Pair, Pair, Pair]:

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from transformers.cache_utils import Cache, DynamicCache
 
 from decoders.engine.attention_weights import NAME, reading_with
+from decoders.engine.kv_cache import key_heads, query_width
 from decoders.heads.parts.taps import Taps, Target
 from decoders.memory.leank import kept_channels
 
@@ -30,8 +31,8 @@ class KeyMask(nn.Module):
         self.target = target
         self.settings = {"sink": sink, "recent": recent, "prune": prune, "align": align}
         config = target.model.config.get_text_config()
-        kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        kv_heads = key_heads(config)
+        width = query_width(config)
         self.scaling = target.model.base_model.layers[0].self_attn.scaling
         self.alphas = nn.Parameter(torch.ones(config.num_hidden_layers, kv_heads, width))
         self.register_buffer("kept", torch.ones(self.alphas.shape, dtype=torch.bool))

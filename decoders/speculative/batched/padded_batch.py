@@ -13,6 +13,7 @@ import torch
 from transformers.cache_utils import Cache
 
 from decoders.engine.engine import Work
+from decoders.engine.kv_cache import context_of
 from decoders.engine.tree import Tree
 
 BY_COLUMN, PADDING_KEPT = "positions by column", "padding counted"
@@ -75,7 +76,7 @@ class Rectangle:
 
     def __init__(self, model: torch.nn.Module, tree: Tree, mistake: str | None = None):
         self.model, self.tree, self.mistake = model, tree, mistake
-        self.context = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 1 << 30
+        self.context = context_of(model.config.get_text_config())[0]
         self.layers = model.config.get_text_config().num_hidden_layers
         self.rows: dict[int, Row] = {}
         self.stored: list[list[torch.Tensor]] = []  # layer -> keys, values [B, H, T, D]

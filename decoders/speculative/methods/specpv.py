@@ -116,13 +116,14 @@ class Partial:
         if not isinstance(self.inner, Scorer):
             return
         kept = [self.inner.kept[n] for n in nodes]
-        if self.inner.cache.pool is None or any(batch.queries is None for batch, _, _ in kept):
-            return
+        if self.inner.engine.nearest is not None or any(batch.queries is None for batch, _, _ in kept):
+            return  # layers that look back only so far see a part of the keys anyway
         path = self.lane.tree.path(self.lane.tip)
         slots = torch.tensor([self.inner._slot(n) for n in path], device=self.inner.engine.device)
         own = [batch.queries[:, :, at - batch.without_queries] for batch, _, at in kept]
         queries = torch.stack(own, dim=2)
-        keys = self.inner.cache.pool[:, 0][:, :, slots]
+        if (keys := self.inner.cache.keys(slots, queries)) is None:
+            return
         self.view = view(queries, keys, slots, self.budget, self.lane.parameters["selector"])
         if self.view is not None:
             self.lane.note(seen(self.view, self.budget))

@@ -101,7 +101,7 @@ def drawn_tree(seed):
 def test_a_tree_in_segments_is_the_engines_ancestor_mask(seed):
     tree = drawn_tree(seed)
     nodes = list(range(len(tree.tokens)))
-    engine = SimpleNamespace(device=torch.device("cpu"), dtype=torch.float32, window=None, mixed=False)
+    engine = SimpleNamespace(device=torch.device("cpu"), dtype=torch.float32, horizons={}, nearest=None)
     mask = TreeMask(tree, lambda node: node).look_at(nodes, engine).mask
     torch.manual_seed(seed)
     q, k, v = torch.randn(3, 2, 4, len(nodes), 8).unbind(0)

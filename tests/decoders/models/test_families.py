@@ -24,6 +24,19 @@ HEADS = dict(intermediate_size=48, num_attention_heads=4, num_key_value_heads=2,
 PLAIN = SIZES | ENDS | HEADS | dict(tie_word_embeddings=False)
 HALF_SLIDING = dict(sliding_window=6, layer_types=["sliding_attention", "full_attention"])
 EXPERTS = dict(num_experts_per_tok=2, num_local_experts=4)
+LATENT = PLAIN | dict(  # keys and values are made of latents, which are kept
+    num_key_value_heads=4,
+    kv_lora_rank=8,
+    q_lora_rank=8,
+    qk_rope_head_dim=4,
+    qk_nope_head_dim=8,
+    v_head_dim=6,
+    n_routed_experts=4,
+    num_experts_per_tok=2,
+    n_group=1,
+    topk_group=1,
+    moe_intermediate_size=16,
+)
 STATE = SIZES | ENDS | dict(state_size=8)
 TREES = {  # families that take a tree mask
     "qwen3": lambda: T.Qwen3Config(**PLAIN, head_dim=8),
@@ -44,6 +57,24 @@ TREES = {  # families that take a tree mask
         altup_num_inputs=2,
     ),
     "gpt_oss": lambda: T.GptOssConfig(**PLAIN, head_dim=8, **HALF_SLIDING, **EXPERTS),
+    "gemma4": lambda: T.Gemma4TextConfig(  # heads of two widths, and layers without keys of their own
+        **PLAIN | dict(num_hidden_layers=4),
+        head_dim=8,
+        global_head_dim=16,
+        sliding_window=6,
+        layer_types=["sliding_attention", "full_attention"] * 2,
+        num_kv_shared_layers=2,
+        hidden_size_per_layer_input=8,
+        vocab_size_per_layer_input=WORDS,
+    ),
+    "llama4": lambda: T.Llama4TextConfig(
+        **PLAIN, head_dim=8, intermediate_size_mlp=48, num_local_experts=2, attention_chunk_size=8
+    ),
+    "deepseek_v3": lambda: T.DeepseekV3Config(**LATENT, first_k_dense_replace=1),
+    "deepseek_v32": lambda: T.DeepseekV32Config(  # fewer keys than the prompt has are chosen in each layer
+        **LATENT, index_n_heads=2, index_head_dim=8, index_topk=5, mlp_layer_types=["dense", "sparse"]
+    ),
+    "minicpm3": lambda: T.MiniCPM3Config(**LATENT),
 }
 DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=8)
 HALF_DELTA = dict(layer_types=["linear_attention", "full_attention"])
@@ -84,9 +115,6 @@ COPIES = {  # attention that a tree mask would get wrong, and states outside tra
         attention_types=[[["global", "local"], 1]],
         window_size=6,
     ),
-    "llama4": lambda: T.Llama4TextConfig(
-        **PLAIN, head_dim=8, intermediate_size_mlp=48, num_local_experts=2, attention_chunk_size=8
-    ),
 }
 FAMILIES = TREES | STATES | COPIES
 PROMPT = tiny_models.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
@@ -119,7 +147,11 @@ def test_greedy_is_generate_in_every_family(family, tmp_path):
     model = load(name, "cpu")
     assert type(model.engine) is engine_of(family)
     assert greedy(model) == tiny_models.generate(model, PROMPT, max_new_tokens=12)
-    assert footprint(name, "auto", "cpu").parameters == model.facts()["parameters"]
+    estimate = footprint(name, "auto", "cpu")
+    stored = {tensor.data_ptr(): tensor.numel() for tensor in model.model.state_dict().values()}
+    assert estimate.parameters == sum(stored.values())
+    if family in TREES:
+        assert estimate.per_token == model.engine.cache.nbytes / model.engine.cache.slots
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
