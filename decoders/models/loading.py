@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformers import PreTrainedConfig
+import torch
+from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
 from transformers.utils import logging
 
 from decoders.models import hub, load_problems, lora, rounded_change
 from decoders.models.address import InVllm, Server
-from decoders.models.companions import class_of
+from decoders.models.companions import class_of, whole_class
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.memory_estimate import config_of, pick_device, pick_dtype, quantised
 from decoders.models.model_files import read_weights, tokenizer_of
@@ -66,16 +67,8 @@ def read(source: Local, device: str, dtype: str, progress: hub.Progress | None) 
     chosen = pick_dtype(dtype, device, config)
     try:
         with loaded_weights_reported(name, progress):
-            tokenizer, unused = tokenizer_of(folder), []
-            if lora.is_adapter(folder):
-                model = lora.with_low_rank_change(folder, chosen)
-            elif rounded_change.is_change(folder):
-                model = rounded_change.with_change(folder, chosen)
-            else:
-                options = dict(config=config, key_mapping=weight_names(config), dtype=chosen)
-                model, unused = read_weights(
-                    name, class_of(config.to_dict()), folder, **options, **placed(config, device)
-                )
+            tokenizer = tokenizer_of(folder)
+            model, unused, left_out = built(name, folder, config, chosen, placed(config, device))
     except (InterruptedError, MemoryError, Refusal):
         raise
     except ImportError as error:
@@ -87,7 +80,25 @@ def read(source: Local, device: str, dtype: str, progress: hub.Progress | None) 
         raise Refusal(load_problems.failed(name, problem))
     model = model.eval().requires_grad_(False)
     model = model if quantised(config) else model.to(device)
-    return LoadedModel(name, model, tokenizer, unused_weights=unused)
+    return LoadedModel(name, model, tokenizer, unused_weights=unused, parts_left_out=left_out)
+
+
+def built(
+    name: str, folder: Path, config: PreTrainedConfig, dtype: torch.dtype, place: dict
+) -> tuple[PreTrainedModel, list[str], list[str]]:
+    """The model in a folder, the weights in its files without a place in it, and its parts that are not
+    loaded. Raises Refusal with one sentence, and what transformers raises.
+    """
+    if lora.is_adapter(folder):
+        return lora.with_low_rank_change(folder, dtype), [], []
+    if rounded_change.is_change(folder):
+        return rounded_change.with_change(folder, dtype), [], []
+    options = dict(config=config, key_mapping=weight_names(config), dtype=dtype, **place)
+    if whole := whole_class(config):
+        from decoders.models import text_part
+
+        return text_part.read(name, whole, folder, **options)
+    return *read_weights(name, class_of(config.to_dict()), folder, **options), []
 
 
 def files(source: Stored, report: hub.Progress) -> Path:

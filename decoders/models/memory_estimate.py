@@ -17,6 +17,7 @@ from decoders.engine import fast_llama
 from decoders.engine.kv_cache import slot_bytes
 from decoders.models import architectures, hub, load_problems, lora, published_denoisers, rounded_change
 from decoders.models.address import InVllm, Server
+from decoders.models.companions import whole_class
 from decoders.models.named_heads import names_heads
 from decoders.models.names import Hub, resolve, stored
 from decoders.refusal import Refusal
@@ -110,6 +111,10 @@ def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint
         count = header_parameters(lora.base_of(folder)) + len(lora.added(folder)) * config.hidden_size
     elif folder and rounded_change.is_change(folder):
         count = rounded_change.parameters(folder)
+    elif whole := whole_class(config):
+        from decoders.models import text_part
+
+        count = text_part.parameters(name, whole, config)
     else:
         count = header_parameters(folder) if folder else hub.parameters(where, revision)
     kind = pick_dtype(dtype, device, config)

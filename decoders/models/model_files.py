@@ -2,6 +2,7 @@
 it would fill what is missing, or has another shape, with random numbers.
 """
 
+import json
 import logging
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -25,7 +26,11 @@ def tokenizer_of(folder: Path) -> PreTrainedTokenizerBase:
         return lora.tokenizer_of(folder)
     if rounded_change.is_change(folder):
         folder = rounded_change.words_of(folder)
-    return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    apart = folder / "chat_template.json"  # where processors of images kept it, which are not loaded
+    if tokenizer.chat_template is None and apart.is_file():
+        tokenizer.chat_template = json.loads(apart.read_text("utf-8")).get("chat_template")
+    return tokenizer
 
 
 def read_weights(
