@@ -54,6 +54,12 @@ def read(source: Local, device: str, dtype: str, progress: hub.Progress | None) 
         return changed(source, read(source.base, device, dtype, progress))
     name, device = source.name, pick_device(device)
     folder = files(source, progress or (lambda words, done, total: None))
+    if lora.by_peft(folder):
+        from decoders.models import peft_adapter
+
+        peft_adapter.check_package(name)
+        base = peft_adapter.base_of(name, folder)
+        return peft_adapter.merged(name, folder, read(base, device, dtype, progress))
     settings = folder / "generation_config.json"  # which transformers passes over if it is damaged
     if settings.is_file() and (problem := load_problems.of_json(settings)):
         raise Refusal(load_problems.failed(name, problem))

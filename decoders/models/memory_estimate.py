@@ -7,7 +7,7 @@ Knows bytes and devices; loads no weights.
 import json
 import os
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -102,6 +102,11 @@ def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint
     if folder and names_heads(name):  # they have the target's dtype and further keys and values of their own
         count = header_parameters(folder)
         return Footprint(name, count, "bfloat16", 1, 2 * count, 0, 0)
+    if folder and lora.by_peft(folder):  # merged when loaded
+        from decoders.models import peft_adapter
+
+        base = footprint(peft_adapter.base_of(name, folder).name, dtype, device)
+        return replace(base, name=name)
     where, revision = (str(folder), None) if folder else (source.id, source.revision)
     if folder is None:
         repository = hub.listing(where, revision)

@@ -70,7 +70,7 @@ def local(name: str) -> Local:
     if catalog.is_shipped(name):
         return Shipped(name, catalog.with_weights(name))
     if (folder := existing_folder(name)) is not None:
-        if not (folder / "config.json").exists():
+        if not any((folder / one).exists() for one in ("config.json", "adapter_config.json")):
             raise Refusal(
                 f"The folder {name!r} holds no config.json; name one with config, safetensors and tokenizer."
             )
