@@ -75,9 +75,7 @@ def test_models_says_what_a_model_will_take(capsys):
     assert told.startswith("llama-tiny-draft: 926,336 parameters × 2 bytes (bfloat16)")
     (part,) = json.loads(call(capsys, "models", "llama-tiny-draft", "--json"))
     assert part["parameters"] == 926_336 and part["missing"] == []
-    with pytest.raises(SystemExit):
-        cli.main(["models", "./none"])
-    assert "There is no model './none'" in capsys.readouterr().err
+    assert "There is no model './none'" in refused(capsys, "models", "./none")
 
 
 def test_models_lists_what_is_shipped_with_its_facts(capsys):
