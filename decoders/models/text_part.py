@@ -14,7 +14,14 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoModelForCausalLM, GenerationMixin, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoModelForCausalLM,
+    GenerationMixin,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from decoders.engine.partial_forward import agree
@@ -31,7 +38,11 @@ def parameters(name: str, whole: type, config: PreTrainedConfig) -> int:
     """
     try:
         with torch.device("meta"):
-            return sum(one.numel() for one in built_for_text(whole)(config).parameters())
+            try:
+                model = built_for_text(whole)(config)
+            except ImportError:
+                model = AutoModelForCausalLM.from_config(read_alone(config), trust_remote_code=False)
+        return sum(one.numel() for one in model.parameters())
     except Exception as error:  # of a false config it raises whatever its code comes upon
         raise Refusal(failed(name, quoted(error))) from error
 
@@ -44,10 +55,26 @@ def read(
 
     Raises Refusal with one sentence, and what transformers raises.
     """
-    model, unused = read_weights(name, built_for_text(whole), folder, **options)
+    try:
+        model, unused = read_weights(name, built_for_text(whole), folder, **options)
+    except ImportError:
+        options |= {"config": read_alone(options["config"])}
+        model, unused = read_weights(name, AutoModelForCausalLM, folder, **options)
+        return model, [], sorted({".".join(weight.split(".")[:2]) for weight in unused})
     left_out = tuple(f"{part}." for part in model.left_out)
     unused = [weight for weight in unused if not weight.startswith(left_out)]
     return language_model(name, model.eval()), unused, model.left_out
+
+
+def read_alone(config: PreTrainedConfig) -> PreTrainedConfig:
+    """The config of the text part of a whole that cannot be built for want of a package (Gemma 3n's images
+    need timm), where transformers reads that part out of the files of the whole. Else raises the ImportError
+    that is being handled.
+    """
+    text = config.get_text_config()
+    if type(text) in MODEL_FOR_CAUSAL_LM_MAPPING and get_checkpoint_conversion_mapping(text.model_type):
+        return text
+    raise
 
 
 def built_for_text(whole: type) -> type:

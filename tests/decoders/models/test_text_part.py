@@ -3,10 +3,12 @@ does, on the tree engine.
 """
 
 import json
+from importlib.util import find_spec
 
 import pytest
 import torch
 import transformers as T
+from safetensors.torch import load_file, save_file
 
 from decoders.engine.engine import Engine
 from decoders.engine.tree import Tree
@@ -167,6 +169,37 @@ def test_a_model_that_needs_an_image_is_refused(tmp_path):
         ),
     )
     with pytest.raises(Refusal, match="does not read text alone .*pixel_values"):
+        load(str(tmp_path), "cpu")
+
+
+@pytest.mark.skipif(find_spec("timm") is not None, reason="the whole can be built where timm is")
+def test_a_whole_that_lacks_a_package_is_not_built(tmp_path):
+    """Gemma 3n's images need timm; transformers reads its text part out of the files of the whole."""
+    more = dict(hidden_size_per_layer_input=8, vocab_size_per_layer_input=len(WORDS), num_kv_shared_layers=0)
+    more |= dict(laurel_rank=4, altup_num_inputs=2, sliding_window=6, layer_types=["full_attention"] * 2)
+    config = T.Gemma3nConfig(text_config=T.Gemma3nTextConfig(**PLAIN, **more))
+    torch.manual_seed(0)
+    alone = T.AutoModelForCausalLM.from_config(config.text_config).eval()
+    alone.save_pretrained(tmp_path)
+    config.save_pretrained(tmp_path)
+    tiny_models.tokenizer().save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    text = {name.replace("model.", "model.language_model.", 1): one for name, one in load_file(file).items()}
+    save_file(text | {"model.vision_tower.x": torch.ones(1)}, file, {"format": "pt"})
+    model, ids = load(str(tmp_path), "cpu"), torch.tensor([PROMPT])
+    with torch.inference_mode():
+        torch.testing.assert_close(model.model(ids).logits, alone(ids).logits, atol=1e-4, rtol=1e-4)
+    assert model.parts_left_out == ["model.vision_tower"] and not model.unused_weights
+    assert footprint(str(tmp_path), "auto", "cpu").parameters == model.facts()["parameters"]
+
+
+@pytest.mark.skipif(find_spec("timm") is not None, reason="the whole can be built where timm is")
+def test_a_whole_that_neither_can_be_built_nor_read_in_part_names_the_package(tmp_path):
+    config = T.FastVlmConfig(text_config=T.Qwen2Config(**PLAIN))
+    T.AutoModelForCausalLM.from_config(config.text_config).save_pretrained(tmp_path)
+    config.save_pretrained(tmp_path)
+    tiny_models.tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(Refusal, match="needs a package that is not installed: .*timm"):
         load(str(tmp_path), "cpu")
 
 
