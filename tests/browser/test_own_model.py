@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 import app as program
 from explorer.catalog import opening_lanes, recorded_runs
 from tests.browser.conftest import BEEN_HERE, watched
-from tests.browser.test_models import choose, panel
+from tests.browser.test_models import choose
 from tests.browser.test_page import finished, press
 from tests.helpers import tiny_models
 
@@ -120,7 +120,9 @@ def test_prompt_length_examples_and_lanes_suit_the_model_in_use(opened, folders,
     choose(page, folders["target"])
     expect(status).to_contain_text("Lane 2 is Greedy: these models cannot run Medusa.")
     expect(lane(page, 1).locator(".hint")).to_have_text("Decoded with chatty, no draft: press Run")
-    assert page.evaluate("decodingExplorer.app.chat") is None
+    setup = page.evaluate("decodingExplorer.app.setup()")
+    assert (setup["prompt"], setup["chat"]) == (recorded_runs.PROMPT, None)
     number = next(i for i, one in enumerate(recorded_runs.prompts()) if "lanes" in one)
     examples.select_option(str(number))
-    expect(panel(page).get_by_label("Target model")).to_have_value(re.compile("^llama-tiny,"))
+    wanted = page.locator("#explorer-models").get_by_label("Target model")  # the panel opens by itself
+    expect(wanted).to_have_value(re.compile("^llama-tiny,"))

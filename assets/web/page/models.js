@@ -77,8 +77,9 @@ page.addPart((app) => {
       asked = app.request();
     const answer = await page.patient("explorer_suit", asked);
     if (answer.error || app.settingsKey() !== JSON.stringify(asked)) return false; // it has been touched
-    const untouched = bar.prompt.value === data.example.prompt,
-      said = [sentence || answer.sentence];
+    const prompts = [data.example.prompt, answer.message],
+      untouched = prompts.includes(bar.prompt.value),
+      said = [sentence, answer.sentence].filter(Boolean);
     answer.lanes.forEach((other, index) => {
       if (!other) return;
       const before = lanes[index].title();
@@ -88,7 +89,7 @@ page.addPart((app) => {
     const chat = answer.chats && (untouched || app.chat);
     if (Boolean(chat) !== Boolean(app.chat)) {
       app.chat = chat ? { system: "" } : null;
-      if (chat) bar.prompt.value = answer.message;
+      if (untouched) bar.prompt.value = prompts[Number(Boolean(chat))];
       app.ask(null, app.chat);
     }
     if (answer.chats)
