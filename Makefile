@@ -21,10 +21,11 @@ SECOND_TRY = --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks \
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: requirements.txt requirements-dev.txt requirements-xgrammar.txt
+$(VENV)/.ready: requirements.txt requirements-dev.txt requirements-xgrammar.txt requirements-formats.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-xgrammar.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-formats.txt
 	touch $@
 
 run: setup

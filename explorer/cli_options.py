@@ -48,8 +48,12 @@ def parser() -> Parser:
     decoding_options(compare)
 
     models = commands.add_parser(
-        "models", help="list the models that come with the project, with their facts"
+        "models", help="list the models that come with the project, with their facts, or estimate memory"
     )
+    takes = "say what this model will take, and which packages it lacks, without loading it"
+    models.add_argument("names", nargs="*", metavar="MODEL", help=takes)
+    models.add_argument("--dtype", default="auto", help="of named models: auto, float32, bfloat16, float16")
+    models.add_argument("--device", default="auto", help="of named models: auto, cpu or cuda")
     models.add_argument("--json", action="store_true", help="print one JSON list")
 
     convert = commands.add_parser(

@@ -63,6 +63,10 @@ class Start(Setup, Call):
     state: Literal["running", "paused"] = "running"
 
 
+class Suit(Setup, Call):
+    """The settings of a page whose models have just come into use."""
+
+
 class Control(OfRun):
     action: Literal["pause", "resume", "step", "stop"]
 

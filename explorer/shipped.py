@@ -6,6 +6,7 @@ Knows folders and their files; imports torch only to train and to measure.
 import argparse
 import ast
 import json
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 
@@ -79,7 +80,16 @@ def described(model: dict) -> str:
 
 
 def list_models(options: argparse.Namespace) -> None:
-    """Prints the shipped models, as one JSON list or as text."""
+    """Prints the shipped models, or what the named ones will take, as one JSON list or as text. Raises
+    Refusal with one sentence.
+    """
+    if options.names:
+        from decoders.models.memory_estimate import footprint  # on demand: imports torch
+
+        parts = [footprint(name, options.dtype, options.device) for name in options.names]
+        told = json.dumps([asdict(part) for part in parts]) if options.json else None
+        print(told or "\n".join(part.sentence() for part in parts))
+        return
     shipped = models()
     if options.json:
         print(json.dumps(shipped))

@@ -34,23 +34,20 @@ def figure(name: str, value: float, unit: str, goal: float | None, at_least: boo
 
 
 def plain_models(options: argparse.Namespace, models: dict) -> dict:
-    """Target and draft as plain transformers loads them, on the device and in the dtype of `models`."""
-    from transformers import AutoModelForCausalLM
-
+    """Target and draft once more, as transformers runs them, on the device and in the dtype of `models`."""
     from decoders.models.address import InVllm, Server
-    from decoders.models.names import Edited, place, resolve
+    from decoders.models.loading import load
+    from decoders.models.names import Edited, resolve
 
-    device, dtype, plain = models["target"].model.device, models["target"].model.dtype, {}
+    target, plain = models["target"].model, {}
+    device, dtype = target.device.type, str(target.dtype).removeprefix("torch.")
     for role, name in (("target", options.model), ("draft", options.draft)):
         source = resolve(name)
         if isinstance(source, Edited):
             raise Refusal(f"{name!r} is edited, which plain transformers cannot load; name its base.")
         if isinstance(source, Server | InVllm):
             raise Refusal(f"{name!r} is on a server, and plain transformers loads it here; name a folder.")
-        where, revision = place(source)
-        options_ = {"revision": revision} if revision else {}
-        model = AutoModelForCausalLM.from_pretrained(where, dtype=dtype, trust_remote_code=False, **options_)
-        plain[role] = model.to(device).eval()
+        plain[role] = load(name, device, dtype).model
     return plain
 
 

@@ -8,7 +8,14 @@ import json
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MULTIMODAL_LM_MAPPING,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    PreTrainedConfig,
+    PreTrainedTokenizerBase,
+)
 
 from decoders.models import architectures, lora, rounded_change
 from decoders.models.catalog import SHIPPED, kind, with_weights
@@ -63,3 +70,12 @@ def class_of(config: dict) -> type:
     """The class that loads a model with this config.json."""
     classes = {"flow": FlowModel, "seq2seq": AutoModelForSeq2SeqLM}
     return classes.get(kind(config), AutoModelForCausalLM)
+
+
+def whole_class(config: PreTrainedConfig) -> type | None:
+    """transformers' class of a model that reads images or sound besides text; None for any other model, and
+    where a class of its own reads the text part out of the same files.
+    """
+    whole = MODEL_FOR_MULTIMODAL_LM_MAPPING.get(type(config), None)
+    alone = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+    return whole if alone is None or alone is whole else None

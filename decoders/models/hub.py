@@ -50,11 +50,13 @@ def chosen(names: list[str]) -> list[str]:
     """The files of a repository that loading needs: one set of weights, config and tokenizer."""
     top = [name for name in names if "/" not in name]
     whole = "model.safetensors" in top
+    model = any(name.startswith("model") and name.endswith(".safetensors") for name in top)
     return [
         name
         for name in top
         if (name.endswith(BESIDE) and not (whole and name == "model.safetensors.index.json"))
         or name == "model.safetensors"
+        or (not model and name == "adapter_model.safetensors")
         or (not whole and name.startswith("model-") and name.endswith(".safetensors"))
     ]
 
@@ -76,13 +78,15 @@ def cached(identifier: str, revision: str | None = None) -> Path | None:
 
     try:
         config = try_to_load_from_cache(identifier, "config.json", revision=revision)
+        if not isinstance(config, str):
+            config = try_to_load_from_cache(identifier, "adapter_config.json", revision=revision)
     except HFValidationError:
         return None
     if not isinstance(config, str):
         return None
     folder = Path(config).parent
     index = folder / "model.safetensors.index.json"
-    needed = {"model.safetensors"}
+    needed = {"adapter_model.safetensors" if config.endswith("adapter_config.json") else "model.safetensors"}
     if index.exists() and not (folder / "model.safetensors").exists():
         try:
             needed = set(json.loads(index.read_text("utf-8"))["weight_map"].values())

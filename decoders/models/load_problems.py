@@ -106,6 +106,13 @@ def of_damage(path: Path, what: str) -> str:
     return f"the file {path.name} {what} ({path.stat().st_size:,} bytes); {AGAIN}."
 
 
+def of_gguf(path: Path) -> str | None:
+    """Why a file is none of GGUF; None if it is one."""
+    with path.open("rb") as file:
+        begun = file.read(4)
+    return None if begun == b"GGUF" else of_damage(path, "is no file of GGUF")
+
+
 def of_json(path: Path) -> str | None:
     """Why a file cannot be read as a JSON object; None if it can."""
     try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import jinja2
@@ -47,6 +48,7 @@ class LoadedModel:
     tokenizer: transformers.PreTrainedTokenizerBase
     own_heads: dict[str, tuple[str, ...]] = field(default_factory=dict)  # those of `add_heads`
     unused_weights: list[str] = field(default_factory=list)  # in its files, without a place in the model
+    parts_left_out: list[str] = field(default_factory=list)  # those that read images or sound
     tokens_of: LoadedModel | None = None  # the model whose companion it is; see companions.py
     left_out: int = 0  # rows of the output matrix that it does without: no token has them
     _companions: dict[str, LoadedModel | None] = field(default_factory=dict)
@@ -132,7 +134,10 @@ class LoadedModel:
         rows = ""
         if self.left_out:
             rows = f"{self.left_out:,} rows of {self.name!r} stand for no token and are left out."
-        return " ".join(filter(None, (self.engine.note, own, left, rows))) or None
+        text = ""
+        if self.parts_left_out:
+            text = f"{self.name!r} reads text alone here, without its {' and '.join(self.parts_left_out)}."
+        return " ".join(filter(None, (self.engine.note, own, left, rows, text))) or None
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a prompt. Raises Refusal if it is empty."""
@@ -218,8 +223,15 @@ class LoadedModel:
             raise Refusal(f"The model {self.name!r} has no chat template; switch chat off.")
         messages = [{"role": "system", "content": system}] if system else []
         messages.append({"role": "user", "content": message})
+        fill = partial(self.tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
         try:
-            return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            text = fill(messages)
+            if message.strip() not in text:  # templates of models that read images expect a list of parts
+                parts = [one | {"content": [{"type": "text", "text": one["content"]}]} for one in messages]
+                with suppress(jinja2.TemplateError, TypeError):
+                    in_parts = fill(parts)
+                    text = in_parts if message.strip() in in_parts else text
+            return text
         except jinja2.TemplateError as error:
             raise Refusal(f"The chat template of {self.name!r} refuses this: {said_by(error)}.") from error
         except Exception as error:  # a template is a program: it may divide by zero or have no end

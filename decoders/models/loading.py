@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformers import PreTrainedConfig
-from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
+import torch
+from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging
 
 from decoders.models import hub, load_problems, lora, rounded_change
 from decoders.models.address import InVllm, Server
-from decoders.models.companions import class_of
+from decoders.models.companions import class_of, whole_class
 from decoders.models.loaded_model import LoadedModel
-from decoders.models.memory_estimate import config_of, pick_device, pick_dtype, quantised
+from decoders.models.memory_estimate import config_of, gguf_options, pick_device, pick_dtype, quantised
 from decoders.models.model_files import read_weights, tokenizer_of
 from decoders.models.names import Edited, Hub, Local, Stored, resolve
 from decoders.models.published_denoisers import weight_names
@@ -53,41 +53,59 @@ def read(source: Local, device: str, dtype: str, progress: hub.Progress | None) 
         return changed(source, read(source.base, device, dtype, progress))
     name, device = source.name, pick_device(device)
     folder = files(source, progress or (lambda words, done, total: None))
+    if lora.by_peft(folder):
+        from decoders.models import peft_adapter
+
+        peft_adapter.check_package(name)
+        base = peft_adapter.base_of(name, folder)
+        return peft_adapter.merged(name, folder, read(base, device, dtype, progress))
     settings = folder / "generation_config.json"  # which transformers passes over if it is damaged
     if settings.is_file() and (problem := load_problems.of_json(settings)):
         raise Refusal(load_problems.failed(name, problem))
-    config = config_of(name, str(folder))
+    gguf = gguf_options(source)
+    config = config_of(name, str(folder), gguf=gguf)
     if config.is_encoder_decoder:
         raise Refusal(f"The model {name!r} is an encoder-decoder; choose a causal language model.")
-    if (
-        method := quantised(config)
-    ) and method not in AUTO_QUANTIZER_MAPPING:  # else misread as plain weights
-        raise Refusal(f"The model {name!r} is quantised with {method}, which transformers does not know.")
+    if method := quantised(config):
+        from decoders.models import quantised_packages
+
+        quantised_packages.check(name, method)
     chosen = pick_dtype(dtype, device, config)
     try:
         with loaded_weights_reported(name, progress):
-            tokenizer, unused = tokenizer_of(folder), []
-            if lora.is_adapter(folder):
-                model = lora.with_low_rank_change(folder, chosen)
-            elif rounded_change.is_change(folder):
-                model = rounded_change.with_change(folder, chosen)
-            else:
-                options = dict(config=config, key_mapping=weight_names(config), dtype=chosen)
-                model, unused = read_weights(
-                    name, class_of(config.to_dict()), folder, **options, **placed(config, device)
-                )
+            tokenizer = tokenizer_of(folder, **gguf)
+            model, unused, left_out = built(name, folder, config, chosen, placed(method, device) | gguf)
     except (InterruptedError, MemoryError, Refusal):
         raise
     except ImportError as error:
-        raise Refusal(not_installed(name, config, error)) from error
+        raise Refusal(not_installed(name, method, error)) from error
     except Exception as error:  # of a damaged file transformers raises whatever its code comes upon
-        raise Refusal(load_problems.load_failure(name, folder, error)) from error
+        place = Path(folder, *gguf.values())
+        raise Refusal(load_problems.load_failure(name, place, error)) from error
     scored = model.config.get_text_config().vocab_size
     if problem := load_problems.of_tokens(scored, tokenizer, model.generation_config):
         raise Refusal(load_problems.failed(name, problem))
     model = model.eval().requires_grad_(False)
-    model = model if quantised(config) else model.to(device)
-    return LoadedModel(name, model, tokenizer, unused_weights=unused)
+    model = model if method else model.to(device)
+    return LoadedModel(name, model, tokenizer, unused_weights=unused, parts_left_out=left_out)
+
+
+def built(
+    name: str, folder: Path, config: PreTrainedConfig, dtype: torch.dtype, further: dict
+) -> tuple[PreTrainedModel, list[str], list[str]]:
+    """The model in a folder, the weights in its files without a place in it, and its parts that are not
+    loaded. Raises Refusal with one sentence, and what transformers raises.
+    """
+    if lora.is_adapter(folder):
+        return lora.with_low_rank_change(folder, dtype), [], []
+    if rounded_change.is_change(folder):
+        return rounded_change.with_change(folder, dtype), [], []
+    options = dict(config=config, key_mapping=weight_names(config), dtype=dtype, **further)
+    if whole := whole_class(config):
+        from decoders.models import text_part
+
+        return text_part.read(name, whole, folder, **options)
+    return *read_weights(name, class_of(config.to_dict()), folder, **options), []
 
 
 def files(source: Stored, report: hub.Progress) -> Path:
@@ -95,16 +113,16 @@ def files(source: Stored, report: hub.Progress) -> Path:
     return hub.fetch(source.id, source.revision, report) if isinstance(source, Hub) else source.folder
 
 
-def placed(config: PreTrainedConfig, device: str) -> dict:
+def placed(method: str | None, device: str) -> dict:
     """Options that place quantised weights on their device while they are read, since they cannot always be
     moved later.
     """
-    return {"device_map": {"": device}} if quantised(config) and device != "cpu" else {}
+    return {"device_map": {"": device}} if method and device != "cpu" else {}
 
 
-def not_installed(name: str, config: PreTrainedConfig, error: ImportError) -> str:
+def not_installed(name: str, method: str | None, error: ImportError) -> str:
     """The message about a model that needs a package which is not installed."""
-    how = f" is quantised with {quantised(config)}, which" if quantised(config) else ""
+    how = f" is quantised with {method}, which" if method else ""
     return f"The model {name!r}{how} needs a package that is not installed: {said_by(error)}."
 
 

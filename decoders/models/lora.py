@@ -24,8 +24,16 @@ DELTA = "token_adapter.trainable_tokens_delta"
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a folder holds an adapter of another model."""
-    return (folder / CONFIG).exists()
+    """Whether a folder holds an adapter of another shipped model."""
+    return (folder / CONFIG).exists() and not by_peft(folder)
+
+
+def by_peft(folder: Path) -> bool:
+    """Whether a folder holds an adapter as the package peft saves it (peft_adapter.py)."""
+    if not (folder / CONFIG).is_file():
+        return False
+    own = '"inference_mode"' not in (folder / CONFIG).read_text("utf-8", errors="replace")
+    return not (own and (folder / "config.json").exists())
 
 
 def base_of(folder: Path) -> Path:

@@ -6,7 +6,8 @@ Knows bytes and devices; loads no weights.
 
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -16,8 +17,9 @@ from decoders.engine import fast_llama
 from decoders.engine.kv_cache import slot_bytes
 from decoders.models import architectures, hub, load_problems, lora, published_denoisers, rounded_change
 from decoders.models.address import InVllm, Server
+from decoders.models.companions import class_of, whole_class
 from decoders.models.named_heads import names_heads
-from decoders.models.names import Hub, resolve, stored
+from decoders.models.names import Folder, Hub, Local, resolve, stored
 from decoders.refusal import Refusal
 
 TOKENS = 2048  # of KV cache in the estimate: all lanes of a run together, prompts included
@@ -43,6 +45,8 @@ class Footprint:
     weights: int
     per_token: int
     download: int
+    method: str | None = None  # how its weights are quantised
+    missing: tuple[str, ...] = ()  # packages that it needs and that are not installed
     held_by_server: bool = False
 
     @property
@@ -57,11 +61,12 @@ class Footprint:
         size = self.weights // (self.parameters * self.copies or 1)
         laid = ", up to 3 times for speed" if self.copies == 3 else ""
         words = f"{amount(self.parameters)} parameters × {size} bytes ({self.dtype}){laid} = "
-        if self.dtype not in DTYPES:
-            words = f"weights quantised with {self.dtype}: "
+        if self.method:
+            words = f"{amount(self.parameters)} parameters, quantised with {self.method}: "
         taken = f"{bytes_of(self.weights)}, and {bytes_of(self.per_token)} of KV cache per token"
-        words = f"{self.name}: {words}{taken}"
-        return words + (f"; {bytes_of(self.download)} to download." if self.download else ".")
+        fetched = f"; {bytes_of(self.download)} to download" if self.download else ""
+        needed = f"; to load it: pip install {' '.join(self.missing)}" if self.missing else ""
+        return f"{self.name}: {words}{taken}{fetched}{needed}."
 
 
 def pick_device(device: str = "auto") -> str:
@@ -100,15 +105,28 @@ def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint
     if folder and names_heads(name):  # they have the target's dtype and further keys and values of their own
         count = header_parameters(folder)
         return Footprint(name, count, "bfloat16", 1, 2 * count, 0, 0)
+    if folder and lora.by_peft(folder):  # merged when loaded
+        from decoders.models import peft_adapter
+
+        base = footprint(peft_adapter.base_of(name, folder).name, dtype, device)
+        return replace(base, name=name)
     where, revision = (str(folder), None) if folder else (source.id, source.revision)
     if folder is None:
         repository = hub.listing(where, revision)
         revision, download = repository.commit, repository.missing
-    config = config_of(name, where, revision)
+    file = gguf_options(source)
+    config = config_of(name, where, revision, file)
+    method = quantised(config)
     if folder and lora.is_adapter(folder):  # merged when loaded
         count = header_parameters(lora.base_of(folder)) + len(lora.added(folder)) * config.hidden_size
     elif folder and rounded_change.is_change(folder):
         count = rounded_change.parameters(folder)
+    elif whole := whole_class(config):
+        from decoders.models import text_part
+
+        count = text_part.parameters(name, whole, config)
+    elif file or method:
+        count = parameters(name, config)
     else:
         count = header_parameters(folder) if folder else hub.parameters(where, revision)
     kind = pick_dtype(dtype, device, config)
@@ -118,18 +136,25 @@ def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint
         per_token = slot_bytes(text, kind.itemsize)
     except (AttributeError, TypeError):  # no attention heads, no KV cache
         per_token = 0
-    method, weights = quantised(config), count * kind.itemsize * copies
+    dtype, weights, missing = str(kind).removeprefix("torch."), count * kind.itemsize * copies, ()
     if method:
-        weights = stored_bytes(folder) if folder else download
-    dtype = method or str(kind).removeprefix("torch.")
-    return Footprint(name, count, dtype, copies, weights, per_token, download)
+        from decoders.models import quantised_packages
+
+        missing = quantised_packages.missing(method)
+        if device != "cpu" or method not in quantised_packages.UNPACKED:
+            weights = stored_bytes(folder) if folder else download
+    return Footprint(name, count, dtype, copies, weights, per_token, download, method, missing)
 
 
 def quantised(config: PreTrainedConfig) -> str | None:
     """How a model's weights are quantised, None if they are not."""
     given = getattr(config, "quantization_config", None)
-    given = given if given is None or isinstance(given, dict) else given.to_dict()
-    return None if given is None else str(given.get("quant_method", "an unknown method"))
+    if given is None:
+        return None
+    given = given if isinstance(given, dict) else given.to_dict()
+    if given.get("load_in_4bit") or given.get("load_in_8bit"):  # older files name no method
+        return "bitsandbytes"
+    return str(given.get("quant_method", "an unknown method"))
 
 
 def stored_bytes(folder: Path) -> int:
@@ -138,15 +163,47 @@ def stored_bytes(folder: Path) -> int:
     return sum((folder / name).stat().st_size for name in names if name.endswith(".safetensors"))
 
 
-def config_of(name: str, where: str, revision: str | None = None) -> PreTrainedConfig:
-    """The config of a folder or Hub id. Raises Refusal with one sentence about `name`."""
+def parameters(name: str, config: PreTrainedConfig) -> int:
+    """The number of parameters of the model that a config describes, by building it without weights. Raises
+    Refusal with one sentence.
+    """
+    try:
+        with torch.device("meta"):
+            model = class_of(config.to_dict()).from_config(config, trust_remote_code=False)
+    except Exception as error:  # of a false config it raises whatever its code comes upon
+        raise Refusal(load_problems.failed(name, load_problems.quoted(error))) from error
+    return sum(one.numel() for one in model.parameters())
+
+
+def gguf_options(source: Local) -> dict[str, str]:
+    """What transformers is to be told about a model in a file of GGUF; nothing about any other. Raises
+    Refusal with one sentence if the file is damaged, or a package missing that reads it.
+    """
+    if not isinstance(source, Folder) or source.gguf is None:
+        return {}
+    if problem := load_problems.of_gguf(source.folder / source.gguf):
+        raise Refusal(load_problems.failed(source.name, problem))
+    if missing := [one for one in ("gguf", "accelerate") if find_spec(one) is None]:
+        raise Refusal(
+            f"The model {source.name!r} is a file of GGUF; to read it: pip install {' '.join(missing)}."
+        )
+    return {"gguf_file": source.gguf}
+
+
+def config_of(
+    name: str, where: str, revision: str | None = None, gguf: dict[str, str] | None = None
+) -> PreTrainedConfig:
+    """The config of a folder or Hub id, or of a file of GGUF (`gguf_options`). Raises Refusal with one
+    sentence about `name`.
+    """
     published_denoisers.register()
     try:
         architectures.register_unless_known(model_type_in(where))
-        options = {"revision": revision} if revision else {}
+        options = ({"revision": revision} if revision else {}) | (gguf or {})
         return AutoConfig.from_pretrained(where, trust_remote_code=False, **options)
     except Exception as error:  # of a damaged file it raises whatever its code comes upon
-        raise Refusal(load_problems.load_failure(name, where, error)) from error
+        place = Path(where, *(gguf or {}).values())
+        raise Refusal(load_problems.load_failure(name, place, error)) from error
 
 
 def model_type_in(where: str) -> str | None:

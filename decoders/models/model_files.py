@@ -2,6 +2,7 @@
 it would fill what is missing, or has another shape, with random numbers.
 """
 
+import json
 import logging
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -17,15 +18,19 @@ from decoders.refusal import Refusal
 log = logging.getLogger("transformers.modeling_utils")
 
 
-def tokenizer_of(folder: Path) -> PreTrainedTokenizerBase:
-    """The tokenizer of the model in a folder, which may be stored as a change of another. Raises what
-    transformers raises.
+def tokenizer_of(folder: Path, **gguf: str) -> PreTrainedTokenizerBase:
+    """The tokenizer of the model in a folder, which may be stored as a change of another, or in a file of
+    GGUF. Raises what transformers raises.
     """
     if lora.is_adapter(folder):
         return lora.tokenizer_of(folder)
     if rounded_change.is_change(folder):
         folder = rounded_change.words_of(folder)
-    return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **gguf)
+    apart = folder / "chat_template.json"  # where processors of images kept it, which are not loaded
+    if tokenizer.chat_template is None and apart.is_file():
+        tokenizer.chat_template = json.loads(apart.read_text("utf-8")).get("chat_template")
+    return tokenizer
 
 
 def read_weights(

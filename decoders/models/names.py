@@ -22,10 +22,11 @@ class Shipped:
 
 @dataclass(frozen=True)
 class Folder:
-    """A model in a folder: the name as typed, and the folder."""
+    """A model in a folder: the name as typed, the folder, and the file in it if that is one of GGUF."""
 
     name: str
     folder: Path
+    gguf: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,10 @@ def local(name: str) -> Local:
         return Edited(name, local(base), modules, edits)
     if catalog.is_shipped(name):
         return Shipped(name, catalog.with_weights(name))
+    if (file := gguf_file(name)) is not None:
+        return Folder(name, file.parent, file.name)
     if (folder := existing_folder(name)) is not None:
-        if not (folder / "config.json").exists():
+        if not any((folder / one).exists() for one in ("config.json", "adapter_config.json")):
             raise Refusal(
                 f"The folder {name!r} holds no config.json; name one with config, safetensors and tokenizer."
             )
@@ -117,6 +120,24 @@ def shipped_name(name: str) -> str:
 def weights_in(folder: Path) -> dict[str, Path]:
     """Name -> path of the safetensors files in a folder."""
     return {path.name: path for path in folder.glob("*.safetensors")}
+
+
+def gguf_file(name: str) -> Path | None:
+    """The file of GGUF that a name means: itself, or the only one in a folder without other weights. Raises
+    Refusal with one sentence if that holds several.
+    """
+    if name.endswith(".gguf") and (folder := existing_folder(Path(name).parent)) is not None:
+        file = folder / Path(name).name
+        return file if file.is_file() else None
+    folder = existing_folder(name)
+    if folder is None or any(folder.glob("*.safetensors")):
+        return None
+    files = sorted(folder.glob("*.gguf"))
+    if len(files) > 1:
+        raise Refusal(
+            f"The folder {name!r} holds {len(files)} GGUF files; name one of them, such as {files[0].name!r}."
+        )
+    return files[0] if files else None
 
 
 def existing_folder(name: str | Path) -> Path | None:

@@ -51,7 +51,9 @@ def first_rejection(lanes: list[dict]) -> dict | None:
 
 
 def prompts() -> list[dict]:
-    """Example prompts: `[{title, prompt}]`, some also with `max_new_tokens, lanes, message`."""
+    """Example prompts: `[{title, prompt}]`, some also with `max_new_tokens, lanes, message`, or with `task`
+    if they ask for what only the shipped models have learned.
+    """
     return json.loads((FOLDER / "prompts.json").read_text("utf-8"))
 
 

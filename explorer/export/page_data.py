@@ -5,6 +5,7 @@ The app's page and a saved page start in the same way. Knows runs and their sett
 
 from decoders import memory_options
 from decoders.constraints.settings import KINDS
+from decoders.models import catalog
 from decoders.registry import FAMILIES
 from decoders.strategy import SWITCHED_VIEWS, constraint_views
 from explorer.catalog import origins, recorded_runs
@@ -76,6 +77,7 @@ def page_data(
         "buttons": BUTTONS,
         "standing": STANDING | ({"none": SAVED} if saved else {}),
         "models": models,
+        "shipped": {"names": catalog.shipped(), "models": recorded_runs.MODELS},
         "limits": {"lanes": MAX_LANES, "max_new_tokens": MAX_NEW_TOKENS, "prompt": MAX_PROMPT_CHARACTERS},
     }
 

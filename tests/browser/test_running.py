@@ -49,6 +49,8 @@ def test_pause_and_stop(again, slow):
     start(page, "Once", 200)
     press(page, "Run")
     page.wait_for_function("decodingExplorer.lanes[0].count > 3")
+    pace = re.compile(r"Decoding … 0\.\d+ s per step of a lane: at most \d+ s more\.|at most \d min more\.")
+    expect(page.locator(".status-text")).to_contain_text(pace)
     press(page, "Pause")
     page.wait_for_function("decodingExplorer.state === 'paused'")
     press(page, "Stop")

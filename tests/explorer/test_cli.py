@@ -72,6 +72,14 @@ def test_papers_knows_all_and_says_how_far_each_is_here(capsys):
     assert "(model tiny-retro; Retro without instruction tuning)" in told
 
 
+def test_models_says_what_a_model_will_take(capsys):
+    told = call(capsys, "models", "llama-tiny-draft", "--dtype", "bfloat16", "--device", "cpu")
+    assert told.startswith("llama-tiny-draft: 926,336 parameters × 2 bytes (bfloat16)")
+    (part,) = json.loads(call(capsys, "models", "llama-tiny-draft", "--json"))
+    assert part["parameters"] == 926_336 and part["missing"] == []
+    assert "There is no model './none'" in refused(capsys, "models", "./none")
+
+
 def test_models_lists_what_is_shipped_with_its_facts(capsys):
     listed = json.loads(call(capsys, "models", "--json"))
     text = call(capsys, "models")

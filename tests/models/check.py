@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 from decoders.engine.engine import Engine
+from decoders.engine.fitting_engine import trial_prompt, trial_rows
 from decoders.engine.kv_cache import slot_bytes
-from decoders.engine.sequence_engine import SequenceEngine, trial_prompt, trial_rows
+from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.lane import Lane
 from decoders.limits import Limits
@@ -58,8 +59,8 @@ def checked(architecture: str) -> Row:
         return Row(architecture, why=f"counts as {KINDS[model.model_kind]}, since its config names a mask")
     row = Row(architecture, type(engine).__name__, comparison(model))
     row.refused = dict(Counter(map(str, refusals(model).values())))
-    if type(engine) is SequenceEngine:
-        row.why = why_whole(model)
+    if isinstance(engine, SequenceEngine):
+        row.why = why_no_tree(model)
     elif engine.cache.slots and taken(engine) != said(model):
         row.equal += f", but a token takes {taken(engine)} bytes and not {said(model)}"
     return row
@@ -75,8 +76,8 @@ def said(model: LoadedModel) -> int:
     return slot_bytes(model.model.config.get_text_config(), model.engine.dtype.itemsize)
 
 
-def why_whole(model: LoadedModel) -> str:
-    """Why a model's texts are read from their start: what the trial of the tree engine came upon."""
+def why_no_tree(model: LoadedModel) -> str:
+    """Why a model does not run on a tree engine: what the trial of one came upon."""
     config = model.model.config.get_text_config()
     kinds = {*(getattr(config, "layer_types", None) or ())}
     if any("compressed" in kind for kind in kinds):

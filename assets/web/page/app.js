@@ -173,6 +173,11 @@ class App extends page.Emitter {
     );
   }
 
+  // The models whose run the lanes show, by their short names.
+  whose() {
+    return page.shortNames(page.completeChoice(this.run.models || this.run.choice));
+  }
+
   // Whether prompt or length are others than those of the run.
   retyped() {
     const text = ({ prompt, max_new_tokens, chat }) => JSON.stringify([prompt, max_new_tokens, chat]);
@@ -364,14 +369,17 @@ class App extends page.Emitter {
 
   // ---- the server is there --------------------------------------------------------------------------------
 
-  // The lanes with which the page has opened, if nobody touched them, become ones that the models can run.
-  openWith(lanes) {
+  // The lanes with which the page has opened, if nobody touched them, become ones that the models can run; so
+  // do the other settings, and the first run starts.
+  async openWith(lanes) {
     const setups = JSON.stringify(
       this.data.example.lanes.map(({ strategy, parameters }) => [strategy, parameters]),
     );
     if (JSON.stringify(this.lanes.map(({ setup }) => [setup.strategy, setup.parameters])) !== setups) return;
     lanes.forEach(({ strategy, parameters }, index) => this.lanes[index].choose(strategy, parameters));
     this.lanes.slice(lanes.length).forEach((lane) => this.removeLane(lane));
+    if (location.hash || this.asked || !(await this.suit())) return;
+    if (!this.run && !this.starting) await this.press("run");
   }
 
   async greet() {

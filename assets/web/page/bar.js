@@ -36,7 +36,8 @@ page.buildBar = function (app) {
 // models.
 function offerExamples(app, picker) {
   picker.addEventListener("change", () => {
-    const { prompt, max_new_tokens, lanes, message, models } = app.data.prompts[Number(picker.value)];
+    const { prompt, max_new_tokens, lanes, message, ...given } = app.data.prompts[Number(picker.value)];
+    const models = given.models || (page.isForeign(app) ? app.data.shipped.models : undefined);
     picker.selectedIndex = 0;
     app.fail("");
     app.applySetup(lanes ? { prompt, max_new_tokens, lanes, models } : { prompt });
@@ -44,7 +45,17 @@ function offerExamples(app, picker) {
     app.remark(message);
     if (!models || page.sameModels({ ...app.choice, ...models }, app.choice)) app.press("run");
   });
-  app.on("models", () =>
-    picker.querySelectorAll("optgroup").forEach((group) => (group.disabled &&= app.models.state !== "ready")),
-  );
+  // The examples show what the models that come with the app have learned: with other models none is offered
+  // as theirs but beginnings of stories.
+  app.on("models", () => {
+    const foreign = page.isForeign(app);
+    for (const group of picker.querySelectorAll("optgroup")) {
+      group.disabled &&= app.models.state !== "ready";
+      group.dataset.label ??= group.label;
+      const lanes = Boolean(app.data.prompts[group.firstChild.value].lanes);
+      group.label = (foreign && lanes ? "llama-tiny: " : "") + group.dataset.label;
+    }
+    for (const option of picker.options)
+      option.hidden = foreign && app.data.prompts[option.value]?.task === true;
+  });
 }

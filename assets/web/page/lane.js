@@ -433,7 +433,7 @@ page.LanePane = class {
     if (app.refusal(this)) return app.refusal(this);
     if (stale)
       return app.outdated()
-        ? "Decoded with the previous models: press Run"
+        ? `Decoded with ${app.whose()}: press Run`
         : "Settings changed: press Run to decode with them";
     return this.runIndex === null
       ? "Press Run to decode with this strategy"

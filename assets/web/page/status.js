@@ -1,6 +1,7 @@
 // What the status line says: how the run stands or, before that, a notice: something that has happened to the
 // page, with buttons for what can be done about it. Knows no calls; who finds something out gives the notice
 // and takes it back.
+const LONG = 10; // seconds: what takes longer is announced
 const ORDER = ["connection", "run", "before", "welcome"]; // whose notice comes first
 
 // How far the page is, where it cannot draw as fast as the app decodes.
@@ -8,6 +9,21 @@ function behind(app) {
   const { decoded } = app.run || {};
   const step = Math.max(...app.lanes.map((lane) => lane.rows.length));
   return decoded ? ` This page is at step ${step} of ${decoded} and catches up.` : "";
+}
+
+// How long the run will take at most, once two steps of a lane have been measured, if that is long.
+function pace(app) {
+  const tokens = JSON.parse(app.runKey).max_new_tokens,
+    left = [];
+  for (const { rows, answerState } of app.lanes) {
+    if (rows.length < 2 || answerState.ended) continue;
+    const step = (rows.at(-1).wall - rows[0].wall) / (rows.length - 1);
+    left.push([(tokens - rows.length) * step, step]);
+  }
+  const [most, step] = left.sort(([a], [b]) => b - a)[0] || [0, 0];
+  if (most < LONG) return "";
+  const wait = most < 100 ? `${Math.round(most)} s` : `${Math.round(most / 60)} min`;
+  return ` ${step.toPrecision(2)} s per step of a lane: at most ${wait} more.`;
 }
 
 // How the run stands.
@@ -19,7 +35,7 @@ function standing(app) {
   const starting = loading ? models.sentence : app.loads || "Starting …",
     texts = { ...data.standing, starting };
   texts.none = run?.message || texts.none;
-  texts.running += behind(app);
+  if (state === "running") texts.running += behind(app) || pace(app);
   const settings = app.settingsKey(),
     other = run && app.runKey !== settings;
   const extra = loading && state === "none" ? " " + models.sentence : broken ? " " + models.sentence : "";
@@ -33,7 +49,7 @@ function standing(app) {
   if (app.lanes.every((lane) => lane.runIndex === null) && state !== "starting")
     return remark + "Press Run to decode this set-up." + (loading ? " " + models.sentence : "");
   if (app.outdated() && state !== "starting")
-    return remark + "The lanes still show the previous models: press Run.";
+    return remark + `The lanes still show a run of ${app.whose()}: press Run.`;
   return (
     remark + (remark && (other || state === "none") ? "Press Run." : texts[state] + why + extra + changed)
   );

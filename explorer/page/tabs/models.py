@@ -18,9 +18,10 @@ import gradio as gr
 from decoders.models import address
 from decoders.models.catalog import shipped_facts
 from decoders.refusal import Refusal
+from explorer.catalog import opening_lanes
 from explorer.export.bars import models_title
 from explorer.page.tabs import UNTRACKED, carried
-from explorer.page_requests import Progress, Talk, Wanted
+from explorer.page_requests import Progress, Suit, Talk, Wanted
 from explorer.runs.model_pool import Loader
 from explorer.runs.validation import (
     DEVICES,
@@ -28,6 +29,7 @@ from explorer.runs.validation import (
     MAX_PROMPT_CHARACTERS,
     Choice,
     as_json,
+    check,
     check_chat,
     check_models,
 )
@@ -68,9 +70,12 @@ def build(loader: Loader) -> None:
             system = gr.Textbox(label="System message", placeholder="optional", max_lines=4)
             shown = gr.HighlightedText(label="Rendered prompt", show_inline_category=False, scale=2)
 
-    async def offer(used: str, chat: bool) -> list:
+    async def offer(used: str, chat: bool, status: str, *names: str | None) -> list:
         device = gr.Dropdown(choices=await asyncio.to_thread(devices))
-        return [device, gr.Row(visible=chat or await asyncio.to_thread(chats, loader, used))]
+        talks = gr.Row(visible=chat or await asyncio.to_thread(chats, loader, used))
+        if status != paragraphs([IN_USE]):
+            return [device, talks, gr.skip()]
+        return [device, talks, await asyncio.to_thread(memory, loader, names, used)]
 
     async def estimate(used: str, *names: str | None) -> str:
         return await asyncio.to_thread(memory, loader, names, used)
@@ -92,7 +97,7 @@ def build(loader: Loader) -> None:
 
     private = {"api_visibility": "private", "concurrency_limit": None}
     quiet = private | UNTRACKED
-    panel.expand(offer, [used, chat], [chosen[-1], talk], **quiet)
+    panel.expand(offer, [used, chat, status, *chosen], [chosen[-1], talk, status], **quiet)
     last = quiet | {"trigger_mode": "always_last"}  # the estimate must be about the latest names
     estimated = gr.on([field.input for field in chosen], estimate, [used, *chosen], status, **last)
     wanted.change(fill, wanted, [panel, status, talk, chat, system, *chosen], **quiet)
@@ -206,13 +211,20 @@ def memory(loader: Loader, names: tuple, used: str) -> str:
     try:
         choice = choice_of(*names)
         if choice == choice_in(used):
-            return paragraphs([IN_USE])
+            return paragraphs([IN_USE, *held(loader, choice)])
         need = loader.need(choice)
     except Refusal as error:
         return paragraphs([], str(error))
     if need["fits"]:
         return paragraphs([*need["parts"], need["sentence"]])
     return paragraphs(need["parts"], need["sentence"])
+
+
+def held(loader: Loader, choice: Choice) -> list[str]:
+    """The memory that models in use take, a sentence for each; none if their files are gone by now."""
+    with suppress(Refusal):
+        return loader.need(choice)["parts"]
+    return []
 
 
 async def loading(loader: Loader, used: str, names: tuple, progress: gr.Progress) -> AsyncIterator[list]:
@@ -304,7 +316,9 @@ def rendered(target, prompt: str, chat: dict) -> tuple[int, list[tuple[str, str 
 
 
 def functions(runs, loader: Loader) -> list:
-    """The server functions, see `layout.server_functions`: the progress of models being loaded."""
+    """The server functions, see `layout.server_functions`: the progress of models being loaded, and what
+    suits them once they are.
+    """
 
     async def explorer_models_progress(request: Progress) -> str:
         """The loading progress of `{models}`; answers when it differs from `{sentence}`, or in a second."""
@@ -318,4 +332,14 @@ def functions(runs, loader: Loader) -> list:
 
         return await as_json(wait_for_change())
 
-    return [explorer_models_progress]
+    async def explorer_suit(request: Suit) -> str:
+        """What of the page's settings is to change for its models, see `opening_lanes.suited`."""
+
+        async def suit() -> dict:
+            checked = check(request)
+            models = (await loader.settled(checked.models)).models
+            return await asyncio.to_thread(opening_lanes.suited, models, checked)
+
+        return await as_json(suit())
+
+    return [explorer_models_progress, explorer_suit]

@@ -12,9 +12,11 @@ from decoders.engine.engine import Engine
 from decoders.engine.recurrent_engine import RecurrentEngine
 from decoders.engine.state_engine import OwnCacheEngine
 from decoders.lane import Lane, Limits
+from decoders.models import quantised_packages
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.models.memory_estimate import footprint
+from decoders.refusal import Refusal
 from tests.helpers import tiny_models
 
 WORDS = len(tiny_models.tokenizer())
@@ -176,18 +178,56 @@ def is_tie(model, ours: list[int], theirs: list[int]) -> bool:
     return abs(float(row[ours[at]] - row[theirs[at]])) <= step
 
 
-@pytest.mark.parametrize("method", ["bitsandbytes", "torchao", "gptq", "nobody's"])
-def test_quantised_weights_without_their_package_are_a_sentence(method, tmp_path):
-    name = tiny_models.save(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
-    given = {"quant_method": method, "load_in_8bit": True, "bits": 4, "quant_type": {"default": {}}}
-    (tmp_path / "config.json").write_text(
-        json.dumps(config | {"quantization_config": given}), encoding="utf-8"
-    )
-    size = (tmp_path / "model.safetensors").stat().st_size
-    said = footprint(name, "auto", "cpu")
-    assert (said.weights, said.copies) == (size, 1) and f"quantised with {method}" in said.sentence()
-    with pytest.raises(ValueError, match=f"quantised with {method}, which (needs a package|transform)"):
+METHODS = {  # how config.json says it -> what is to be installed
+    "bitsandbytes": ({"load_in_4bit": True}, "bitsandbytes accelerate"),
+    "gptq": ({"bits": 4}, "optimum gptqmodel"),
+    "awq": ({"bits": 4}, "gptqmodel accelerate"),
+    "compressed-tensors": ({}, "compressed-tensors"),
+    "torchao": ({"quant_type": {"default": {}}}, "torchao"),
+    "fp8": ({"weight_block_size": [128, 128]}, "accelerate"),
+    "mxfp4": ({}, "accelerate"),
+}
+
+
+@pytest.fixture
+def without_packages(monkeypatch):
+    """None of the packages for quantised weights is installed."""
+    monkeypatch.setattr(quantised_packages, "find_spec", lambda name: None)
+
+
+def quantised_folder(folder, method: str | None, settings: dict) -> str:
+    """The name of a tiny model that is said to be quantised."""
+    name = tiny_models.save(folder)
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    given = settings | ({"quant_method": method} if method else {})
+    text = json.dumps(config | {"quantization_config": given})
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    return name
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_quantised_weights_without_their_packages_are_a_sentence(method, tmp_path, without_packages):
+    settings, packages = METHODS[method]
+    name = quantised_folder(tmp_path, method, settings)
+    said, stored = footprint(name, "auto", "cpu"), (tmp_path / "model.safetensors").stat().st_size
+    unpacked = 4 * said.parameters  # the processor has no such numbers
+    assert said.weights == (unpacked if method in ("fp8", "mxfp4") else stored) and said.copies == 1
+    assert f"parameters, quantised with {method}: " in said.sentence()
+    assert said.sentence().endswith(f"; to load it: pip install {packages}.")
+    with pytest.raises(Refusal, match=f"is quantised with {method}; to load it: pip install {packages}.$"):
+        load(name, "cpu")
+
+
+def test_older_files_of_bitsandbytes_name_no_method(tmp_path, without_packages):
+    name = quantised_folder(tmp_path, None, {"load_in_8bit": True})
+    with pytest.raises(Refusal, match="is quantised with bitsandbytes; to load it"):
+        load(name, "cpu")
+
+
+def test_a_method_that_nobody_knows_is_a_sentence(tmp_path):
+    name = quantised_folder(tmp_path, "nobody's", {})
+    assert "quantised with nobody's: " in footprint(name, "auto", "cpu").sentence()
+    with pytest.raises(Refusal, match="is quantised with nobody's, which transformers does not know"):
         load(name, "cpu")
 
 

@@ -118,6 +118,9 @@ def test_one_set_of_safetensors_is_chosen_and_nothing_pickled(served):
     assert found.missing == sum(sizes.values()) > sizes[WEIGHTS]
     shards = ["model-1-of-2.safetensors", "model-2-of-2.safetensors", "model.safetensors.index.json"]
     assert hub.chosen([*shards, "consolidated.safetensors", "a/model.safetensors"]) == shards
+    adapter = ["adapter_config.json", "adapter_model.safetensors"]
+    assert hub.chosen([*adapter, "adapter_model.bin"]) == adapter
+    assert adapter[1] not in hub.chosen([*adapter, WEIGHTS])
 
 
 def test_memory_is_known_before_any_weight_is_fetched(served):

@@ -74,7 +74,8 @@ def test_a_choice_says_what_it_would_take(few):
     assert "× 2 bytes (bfloat16)" in says and "alert" not in says
     here = json.dumps({"choice": asdict(few.choice)})
     own = ("llama-tiny", "llama-tiny-draft", "none", "auto", "cpu")
-    assert panel.memory(few, own, here) == "<p>These are in use.</p>"
+    held = panel.memory(few, own, here)
+    assert held.startswith("<p>These are in use.</p><p>llama-tiny: 6.1 million parameters × 4 bytes")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ def test_a_chat_template_renders_the_prompt(tmp_path):
 
 
 def test_a_page_that_waits_hears_how_far_its_models_are(few):
-    (progress,) = panel.functions(Runs(lambda request: []), few)
+    progress, _ = panel.functions(Runs(lambda request: []), few)
     assert (
         "press Run to load them again" in ask(progress, {"models": {"target": "llama-tiny-draft"}})["error"]
     )
@@ -191,3 +192,23 @@ def test_a_page_that_waits_hears_how_far_its_models_are(few):
         ),
     ]:
         assert ask(progress, {"models": models}) == {"refused": says, "status": 422}
+
+
+def test_settings_become_those_that_suit_the_models():
+    loader = ready_loader()
+    target = loader.models["target"]
+    del loader.models["draft"]
+    target.tokenizer = tiny_models.tokenizer.__wrapped__()
+    target.tokenizer.chat_template = tiny_models.CHAT
+    lanes = [{"strategy": name, "parameters": {}, "seed": 0} for name in ("greedy", "speculative", "none")]
+    _, suit = panel.functions(Runs(lambda request: []), loader)
+    asked = {"prompt": "the cat", "max_new_tokens": 40, "lanes": lanes, "models": None, "chat": None}
+    answer = ask(suit, asked)
+    assert [one and one["strategy"] for one in answer["lanes"]] == [None, "beam", "sample"]
+    rendered = target.cut(target.render(answer["message"]))
+    assert answer["chats"] and answer["room"] == tiny_models.CONTEXT - len(rendered)
+    assert answer["sentence"].startswith("tiny-llama: 32,096 parameters in float32, ")
+    target.tokenizer.chat_template = "{{ 1 / 0 }}"
+    answer = ask(suit, asked)
+    assert not answer["chats"] and answer["room"] == tiny_models.CONTEXT - len(target.cut("the cat"))
+    assert "The prompt is empty" in ask(suit, asked | {"prompt": ""})["error"]
