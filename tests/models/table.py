@@ -9,7 +9,7 @@ from tests.models.check import Row
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "models.md"
 HEAD = "| architecture | engine | equal to `generate` | strategies refused | why |\n|---|---|---|---|---|\n"
 TABLE = re.compile(re.escape(HEAD) + r"(\|.*\n)*")
-ENGINES = {
+ENGINES = {  # class -> as the page calls it
     "Engine": "tree",
     "RecurrentEngine": "tree with states",
     "OwnCacheEngine": "copies of its cache",
