@@ -270,7 +270,7 @@ def context_of(config: PreTrainedConfig) -> tuple[int, str | None]:
 
 def slot_bytes(config: PreTrainedConfig, itemsize: int) -> int:
     """Bytes of one KV slot (keys and values of all layers) for a text config and the bytes of one number."""
-    layers = config.per_layer_config[: layers_with_keys(config)]
+    layers = layer_configs(config)[: layers_with_keys(config)]
     kinds = field_of(config, "layer_types") or ["full_attention"] * len(layers)
     indexers = field_of(config, "indexer_types") or ["full"] * len(layers)
     total = 0
@@ -283,6 +283,11 @@ def slot_bytes(config: PreTrainedConfig, itemsize: int) -> int:
         elif kind == "sliding_attention" and config.model_type == "mimo_v2_flash":
             total += slot_numbers(layer)  # twice as many heads, which its config does not say
     return total * itemsize
+
+
+def layer_configs(config: PreTrainedConfig) -> list[PreTrainedConfig]:
+    """For each layer a config with its own fields; older versions of transformers give layers none."""
+    return field_of(config, "per_layer_config") or [config] * config.num_hidden_layers
 
 
 def slot_numbers(layer: PreTrainedConfig) -> int:

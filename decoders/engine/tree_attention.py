@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedConfig
 
-from decoders.engine.kv_cache import WITHOUT_KEYS, Columns, field_of
+from decoders.engine.kv_cache import WITHOUT_KEYS, Columns, field_of, layer_configs
 from decoders.engine.sparse_kv import View
 from decoders.engine.tree import Tree
 
@@ -59,7 +59,7 @@ def kinds_with_fields(config: PreTrainedConfig) -> list[tuple[str, PreTrainedCon
     names no kinds, all layers look back as far as its window, if it has one.
     """
     kinds = field_of(config, "layer_types") or ["sliding_attention"] * config.num_hidden_layers
-    pairs = zip(kinds, config.per_layer_config, strict=False)
+    pairs = zip(kinds, layer_configs(config), strict=False)
     return [(HYBRIDS.get(kind, kind), layer) for kind, layer in pairs if kind not in WITHOUT_KEYS]
 
 

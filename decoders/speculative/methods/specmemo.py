@@ -7,7 +7,7 @@ tensors, to the byte. SmartSpec's fixed cost model, not a clock, says whether a 
 from dataclasses import dataclass
 
 from decoders.engine.engine import Engine
-from decoders.engine.kv_cache import query_width, slot_bytes
+from decoders.engine.kv_cache import layer_configs, query_width, slot_bytes
 from decoders.lane import Lane
 from decoders.models.memory_estimate import bytes_of
 from decoders.parameters import integer, real
@@ -43,7 +43,7 @@ def sizes_of(engine: object) -> Sizes:
     if type(engine) is not Engine:
         return Sizes()
     config, number = engine.model.config.get_text_config(), engine.dtype.itemsize
-    queries = number * sum(one.num_attention_heads * query_width(one) for one in config.per_layer_config)
+    queries = number * sum(one.num_attention_heads * query_width(one) for one in layer_configs(config))
     state = config.hidden_size * number if engine.fast_llama is not None else 0  # other forwards keep none
     return Sizes(slot_bytes(config, number), engine.vocabulary * number, state, queries + state, number)
 
