@@ -106,9 +106,11 @@ class StateScorer(SequenceScorer):
         if len(self.states) > self.engine.kept_states:
             self.states.popitem(last=False)
 
-    def forget(self, nodes: list[int]) -> None:
-        """Drops the rows and states of these nodes."""
-        super().forget(nodes)
+    def release(self, nodes: list[int]) -> None:
+        """Drops the rows and states of these nodes. States of nodes whose rows are forgotten stay, since what
+        follows is read from them.
+        """
+        super().release(nodes)
         for node in nodes:
             self.states.pop(node, None)
 

@@ -16,6 +16,7 @@ from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
+from decoders.trace.events import Forward
 from tests.decoders.engine.test_engine import PROMPT, assert_close, grow
 from tests.decoders.models import test_families
 from tests.helpers import tiny_models
@@ -163,6 +164,15 @@ def test_branches_continue_from_copies_of_a_models_own_cache(kind, monkeypatch):
         assert_close(last, alone(kind, tree, 14))
         assert scorer.hidden(14).shape == (32,)
         scorer.close()
+
+
+def test_a_draft_with_a_copied_cache_reads_each_token_once():
+    models = {
+        role: LoadedModel(role, tiny("gpt_neo"), tiny_models.tokenizer()) for role in ("target", "draft")
+    }
+    trace = Lane("speculative", PROMPT, models, {"num_assistant_tokens": 3}, limits=Limits(14)).run()
+    forwards = [one for step in trace.steps for one in step.of(Forward) if one.model == "draft"]
+    assert max(one.tokens for one in forwards[1:]) <= 2 < len(forwards)
 
 
 def test_a_copied_cache_reads_each_token_once():
