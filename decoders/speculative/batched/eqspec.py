@@ -54,11 +54,14 @@ def verifier_of(mistake: str) -> Verifier:
 
 
 def unpadded(parameters: dict, target: Any) -> str | None:
-    """The message to show if the target cannot read a padded batch, or not one so long."""
-    if hasattr(target.engine, "model") and type(target.engine) is not Engine:
+    """The message to show if the target's texts are not padded but a mistake in padding is asked for, or if
+    one of them is too long.
+    """
+    mistaken = parameters.get("mistake") in (BY_COLUMN, PADDING_KEPT)
+    if mistaken and hasattr(target.engine, "model") and type(target.engine) is not Engine:
         return (
-            f"A padded batch needs keys and values of every token, and {target.name!r} keeps something else; "
-            "choose BASS, whose texts need no padding, or another target."
+            f"Only a cache of keys and values is padded, and {target.name!r} keeps something else; choose "
+            f"mistake {NONE}."
         )
     return too_long(parameters, target)
 
@@ -71,7 +74,9 @@ def fixed(parameters: dict) -> str:
 def decode(
     lane: Lane, mistake: str, choose: Callable[[list[Text]], list[Text]] = lambda texts: texts
 ) -> Iterator[None]:
-    """Rounds over padded rectangles, for models that have a forward of their own to be run on them."""
+    """Rounds over padded rectangles, for models that keep nothing but keys and values; others read each text
+    as it stands.
+    """
     for role, model in lane.models.items():
         if type(model.engine) is Engine:
             lane.scorers[role].close()

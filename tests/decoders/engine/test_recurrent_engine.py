@@ -16,6 +16,7 @@ from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
+from decoders.refusal import Refusal
 from decoders.trace.events import Forward
 from tests.decoders.engine.test_engine import PROMPT, assert_close, grow
 from tests.decoders.models import test_families
@@ -118,7 +119,16 @@ def test_a_run_needs_one_state_and_levels_are_read_together():
     assert side_by_side(runs, parents) == [[[0, 1, 2]], [[3], [4]], [[5], [6]], [[7]]]
 
 
-STRATEGIES = ["beam", "speculative", "prompt_lookup", "jacobi", "sample", "contrastive_search", "best_first"]
+STRATEGIES = [
+    "beam",
+    "speculative",
+    "eqspec",
+    "prompt_lookup",
+    "jacobi",
+    "sample",
+    "contrastive_search",
+    "best_first",
+]
 
 
 @pytest.mark.parametrize("kind", ["qwen3_next", "mamba", "gpt_neo", "rwkv"])
@@ -182,3 +192,9 @@ def test_a_copied_cache_reads_each_token_once():
         scorer.score([node])
         assert scorer.work.tokens == (len(PROMPT) if node < len(PROMPT) else 1)
         node = scorer.tree.add(node, token)
+
+
+def test_a_mistake_in_padding_needs_something_that_is_padded():
+    models = {role: LoadedModel(role, tiny("mamba"), tiny_models.tokenizer()) for role in ("target", "draft")}
+    with pytest.raises(Refusal, match="'target' keeps something else; choose mistake none"):
+        Lane("eqspec", PROMPT, models, {"mistake": "positions by column"})
