@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+MEMORY_VARIABLE = "EXPLORER_KV_GB"  # the environment variable with the gigabytes of each model's KV pool
+
 
 class AtLimit(Exception):
     """Ends the lane in the middle of a step; the message is what the user reads."""

@@ -4,6 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
+from decoders.limits import MEMORY_VARIABLE
 from decoders.models import address
 from decoders.models.catalog import DRAFT, TARGET
 from explorer import shipped
@@ -216,7 +217,7 @@ class KvMemory(argparse.Action):
     def __call__(self, parser, namespace, value, option_string=None) -> None:
         if not 0.0 < value < 1e6:
             parser.error(f"--kv-memory must be a number of gigabytes, such as 8, not {value:g}.")
-        os.environ["EXPLORER_KV_GB"] = str(value)
+        os.environ[MEMORY_VARIABLE] = str(value)
 
 
 def kv_option(command: argparse.ArgumentParser) -> None:

@@ -17,9 +17,9 @@ import torch
 from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache
 
+from decoders.limits import MEMORY_VARIABLE
 from decoders.refusal import Refusal
 
-MEMORY_VARIABLE = "EXPLORER_KV_GB"
 UNKNOWN_BYTES = 2 * 2**30  # of a pool where the system does not say how much memory is free
 # (layer, queries [1, H, N, D], keys and values [1, Hkv, K, D], mask [1, 1, N, K] or None) -> [1, H, N, D]
 Attend = Callable[

@@ -10,14 +10,13 @@ is needed, is read in one stretch.
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from decoders.engine.capabilities import Capability
 from decoders.engine.engine import MIN_SLOTS, Engine, Scorer
 from decoders.engine.forward_outputs import Batch
 from decoders.engine.forward_request import ForwardRequest
@@ -58,6 +57,8 @@ class RecurrentEngine(Engine):
         memory = pool_bytes(self.model.device.type) // 2  # for slots and for states
         given, self.limit = self.limit, 1
         super().__post_init__()
+        # the stretches of the next forward, once all of its nodes have slots
+        self.plan: Callable[[], list[Stretch]] = list
         self.note, self.place = " ".join(filter(None, (NOTE, self.note))), {}
         self.cache = StateCache(1, memory, self.place)
         self._read_a_token()  # tells which layers have attention
@@ -89,10 +90,6 @@ class RecurrentEngine(Engine):
         """A scorer for `tree`. Raises OutOfSlots if the prompt does not fit."""
         return RecurrentScorer(self, tree)
 
-    def gives(self, capability: Capability) -> bool:
-        """Whether it has this capability."""
-        return super().gives(capability) and (capability is not Capability.ATTENTION or bool(self.place))
-
     def capture(self, **compiler: Any) -> None:
         """Does nothing: a captured forward could not choose its states."""
 
@@ -101,6 +98,7 @@ class RecurrentEngine(Engine):
         return self._forward(request)
 
     def _forward(self, request: ForwardRequest) -> Batch:
+        self.cache.stretches = self.plan()
         try:
             with self._reading_the_tree():
                 batch = super()._forward(request)
@@ -111,7 +109,7 @@ class RecurrentEngine(Engine):
         return batch
 
     def _read_a_token(self) -> None:
-        self.cache.stretches = [Stretch([0], [BEGINNING], [])]
+        self.plan = lambda: [Stretch([0], [BEGINNING], [])]
         super()._read_a_token()
 
     def _inputs(self, request: ForwardRequest) -> dict[str, Any]:
@@ -174,14 +172,17 @@ class RecurrentScorer(Scorer):
         part: Layers | None = None,
         states: torch.Tensor | None = None,
     ) -> Batch:
+        self.engine.plan = lambda: self._stretches(order, nodes)
+        return super()._forward(order, nodes, hidden, part, states)
+
+    def _stretches(self, order: list[int], nodes: list[int]) -> list[Stretch]:
+        """How recurrent layers read the nodes `order`, which have slots; states are kept at `nodes`."""
         tree = self.tree
-        fresh = [n for n in order if n >= tree.trunk and n not in self.slots]
-        self.slots.update(zip(fresh, self.cache.take(len(fresh)), strict=True))
         ends = {tree.trunk - 1, *(n for n in nodes if n >= tree.trunk)}
         runs = runs_of(order, tree.parents, ends, self.engine.continues)
         row = {node: at for at, node in enumerate(order)}
 
-        def stretch(some: Sequence[list[int]]) -> Stretch:
+        def stretch(some: list[list[int]]) -> Stretch:
             above = [tree.parents[run[0]] for run in some]
             return Stretch(
                 [row[node] for run in some for node in run],
@@ -189,8 +190,7 @@ class RecurrentScorer(Scorer):
                 [self._slot(run[-1]) for run in some],
             )
 
-        self.cache.stretches = [stretch(some) for some in side_by_side(runs, tree.parents)]
-        return super()._forward(order, nodes, hidden, part, states)
+        return [stretch(some) for some in side_by_side(runs, tree.parents)]
 
 
 def runs_of(order: list[int], parents: list[int], ends: set[int], continues: bool) -> list[list[int]]:

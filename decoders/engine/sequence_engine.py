@@ -31,6 +31,7 @@ class SequenceEngine:
     """A causal LM that scores nodes by running each root-to-node text from the start."""
 
     remedy = Engine.remedy
+    engine_note = NOTE  # what the engine means for speed and pictures
 
     def __init__(self, model: torch.nn.Module):
         config = model.config.get_text_config()
@@ -40,7 +41,7 @@ class SequenceEngine:
         self.vocabulary = model.get_output_embeddings().weight.shape[0]
         self.context, note = context_of(config)
         self.layer_count = config.num_hidden_layers
-        self.kind, self.note = type(model).__name__, " ".join(filter(None, (NOTE, note)))
+        self.kind, self.note = type(model).__name__, " ".join(filter(None, (self.engine_note, note)))
 
     @cached_property
     def blocks(self) -> Blocks:

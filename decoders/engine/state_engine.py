@@ -17,7 +17,7 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
 from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Work
-from decoders.engine.kv_cache import context_of, pool_bytes
+from decoders.engine.kv_cache import pool_bytes
 from decoders.engine.sequence_engine import SequenceEngine, SequenceScorer
 from decoders.engine.tree import Tree
 
@@ -42,11 +42,7 @@ GIVEN = {
 class StateEngine(SequenceEngine):
     """A small architecture (`decoders.models.architectures`) that can continue from a state."""
 
-    kept_states = KEPT_STATES
-
-    def __init__(self, model: torch.nn.Module):
-        super().__init__(model)
-        self.note = NOTE
+    engine_note = NOTE
 
     def gives(self, capability: Capability) -> bool:
         """Whether it can give this."""
@@ -101,10 +97,15 @@ class StateScorer(SequenceScorer):
         return self.states[node], unread[::-1]
 
     def _keep(self, node: int, state: Any) -> None:
-        """Keeps the state after a node; the least recently used one is dropped."""
+        """Keeps the state after a node; the least recently used ones beyond what fits are dropped."""
         self.states[node] = state
-        if len(self.states) > self.engine.kept_states:
+        fitting = self._fitting(state)
+        while len(self.states) > fitting:
             self.states.popitem(last=False)
+
+    def _fitting(self, state: Any) -> int:
+        """How many states like this one are kept."""
+        return KEPT_STATES
 
     def release(self, nodes: list[int]) -> None:
         """Drops the rows and states of these nodes. States of nodes whose rows are forgotten stay, since what
@@ -123,12 +124,13 @@ class StateScorer(SequenceScorer):
 class OwnCacheEngine(SequenceEngine):
     """A causal LM of transformers that continues from copies of its own cache."""
 
+    engine_note = CACHE_NOTE
+
     def __init__(self, model: torch.nn.Module):
         super().__init__(model)
-        self.note = " ".join(filter(None, (CACHE_NOTE, context_of(model.config.get_text_config())[1])))
         takes = inspect.signature(model.forward).parameters
         self.cache_name = next(name for name in CACHES if name in takes)
-        self.kept_states = KEPT_STATES
+        self.budget = pool_bytes(self.device.type)  # bytes that the caches of one lane may take
 
     def attach(self, tree: Tree) -> "OwnCacheScorer":
         """A scorer for `tree`."""
@@ -160,12 +162,10 @@ class OwnCacheScorer(StateScorer):
         last = output.hidden_states[-1][0, -1] if hidden else None
         return output.logits[0, -1], last, state
 
-    def _keep(self, node: int, state: Any) -> None:
-        """Keeps the cache after a node, and of the others those that fit into the memory of the KV pool."""
+    def _fitting(self, state: Any) -> int:
+        """How many caches like this one fit into the budget."""
         size = sum(tensor.nbytes for tensor in tensors_in(state))
-        fitting = pool_bytes(self.engine.device.type) // max(1, size)
-        self.engine.kept_states = max(2, min(KEPT_STATES, fitting))
-        super()._keep(node, state)
+        return max(2, min(KEPT_STATES, self.engine.budget // max(1, size)))
 
 
 def copied(cache: Any) -> Any:

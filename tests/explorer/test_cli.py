@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from decoders import registry
-from decoders.engine.kv_cache import MEMORY_VARIABLE, pool_bytes
+from decoders.engine.kv_cache import pool_bytes
 from decoders.lenses.registry import lenses
+from decoders.limits import MEMORY_VARIABLE
 from decoders.memory_options import memories
 from decoders.models import catalog
 from decoders.trace import trace

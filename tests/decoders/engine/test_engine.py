@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoders.engine.engine import MIN_SLOTS, Engine, OutOfSlots
-from decoders.engine.kv_cache import MEMORY_VARIABLE, slot_bytes
+from decoders.engine.kv_cache import slot_bytes
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
+from decoders.limits import MEMORY_VARIABLE
 from decoders.models.loaded_model import LoadedModel
 from decoders.refusal import Refusal
 from tests.helpers import tiny_models

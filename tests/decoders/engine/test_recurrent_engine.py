@@ -10,11 +10,11 @@ import transformers
 
 from decoders.engine import engine as engine_module
 from decoders.engine.fitting_engine import engine_of
-from decoders.engine.kv_cache import MEMORY_VARIABLE
 from decoders.engine.recurrent_engine import RecurrentEngine, runs_of, side_by_side
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
+from decoders.limits import MEMORY_VARIABLE
 from decoders.models.loaded_model import LoadedModel
 from decoders.refusal import Refusal
 from decoders.trace.events import Forward
