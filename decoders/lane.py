@@ -86,6 +86,7 @@ class Lane(Recorder):
         self._seconds, self._since, self._undivided = 0.0, time.perf_counter(), 0
         for sentence in plan.notes():
             self.note(sentence)
+        self.reading: tuple[int, int] | None = None  # nodes of a long forward under way: read so far, of all
         self.scorers: dict[str, Any] = {}
         self._have_read: set[str] = set()  # roles whose model has read the prompt
         self._attach_models()
@@ -142,7 +143,7 @@ class Lane(Recorder):
         except (OutOfSlots, AtLimit, NoNumbers, DeadEnd, ServerProblem) as error:
             ending = str(error)  # what the step has recorded so far is kept
         self._seconds += time.perf_counter() - self._since
-        step = None
+        step = self.reading = None
         if self.events:
             step, self.events = Step(len(self.trace.steps), self.events, self._seconds, self._slots()), []
             self.trace.append(step)
@@ -197,8 +198,13 @@ class Lane(Recorder):
         the pieces of a long one, and while a server computes one, others compute.
         """
         scorer = model.engine.attach(tree or self.tree)
-        scorer.pause, scorer.elsewhere, scorer.between = self._pause, self.elsewhere, self.check_limits
+        scorer.pause, scorer.elsewhere, scorer.between = self._pause, self.elsewhere, self._between_pieces
         return scorer
+
+    def _between_pieces(self, read: int, of: int) -> None:
+        """Called between two pieces of a long forward, such as that over a long prompt."""
+        self.reading = read, of
+        self.check_limits()
 
     def _pause(self) -> bool:
         """Lets other lanes request forwards; False if they cannot."""

@@ -143,7 +143,8 @@ class Scorer:
         self.work = Work()
         self.peak, self.started = len(key), False  # peak: most slots that this lane has held at once
         self.pause: Pause | None = None  # lets other lanes add requests to the same forward
-        self.between: Callable[[], None] = lambda: None  # called between two pieces of a long forward
+        # called between two pieces of a long forward with the nodes read and those to be read
+        self.between: Callable[[int, int], None] = lambda read, of: None
         self.piece = PIECE.get(engine.device.type, PIECE["cuda"])
         self.tree_mask = TreeMask(tree, self._slot)
 
@@ -375,7 +376,7 @@ class Scorer:
         batches, counts, asked = [], [], []
         for first in range(0, len(order), self.piece):
             if first:
-                self.between()
+                self.between(first, len(order))
             some = order[first : first + self.piece]
             here = sorted(set(nodes).intersection(some))
             batches.append(self._forward(some, here, hidden))

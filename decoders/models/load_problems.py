@@ -8,7 +8,8 @@ import json
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
-from transformers import GenerationConfig, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from decoders.models.named_heads import names_heads
 from decoders.refusal import said_by
@@ -93,6 +94,19 @@ def of_architecture(folder: Path) -> str | None:
     if json.loads((folder / "config.json").read_text("utf-8")).get("model_type"):
         return None
     return f"the file config.json names no model_type; {AGAIN}."
+
+
+def of_encoder(config: PreTrainedConfig) -> str | None:
+    """The sentence about a model like BERT, whose tokens also see those after them; None for any other.
+    transformers loads it as a causal model and only warns.
+    """
+    fills_gaps = config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    if not fills_gaps or config.to_dict().get("is_decoder", True):
+        return None
+    return (
+        "it is an encoder, which fills gaps in a text and does not continue one; choose a causal language "
+        'model. If it was trained to continue texts, its config.json must say "is_decoder": true.'
+    )
 
 
 def of_damage(path: Path, what: str) -> str:

@@ -144,6 +144,7 @@ def answer(run: Run, cursors: list[dict], max_ops: int | None = None, known: str
             "badge": badge(trace),
             "ended": trace.ended if record.lane is None else None,
             "problem": record.problem or fold.problem,
+            "reading": record.lane and record.lane.reading,
         }
         if cursor["ops"] <= 0:
             lane["head"] = fold.head

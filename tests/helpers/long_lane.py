@@ -13,6 +13,8 @@ class LongLane:
     middle are kept, as in a real lane. `pause`: the minimum seconds of a piece.
     """
 
+    reading = None
+
     def __init__(self, pieces: int, steps: int = 1, pause: float = 0.0):
         self.pause = pause
         self.pieces, self.left, self.done, self.closed = pieces, steps, 0, 0

@@ -12,6 +12,8 @@ from decoders.trace.trace import Trace
 class ScriptedLane:
     """Writes `tokens` (bytes), one per step; remembers which threads used it and whether it was closed."""
 
+    reading = None
+
     def __init__(self, tokens: list[bytes], pause: float = 0.0, fail_at: int | None = None):
         self.tokens, self.pause, self.fail_at = tokens, pause, fail_at
         self.threads: set[str] = set()

@@ -26,6 +26,14 @@ function pace(app) {
   return ` ${step.toPrecision(2)} s per step of a lane: at most ${wait} more.`;
 }
 
+// How much of a long text the first lane has read that is reading one.
+function reading(app) {
+  const lane = app.lanes.findIndex(({ answerState }) => answerState.reading);
+  if (lane < 0) return "";
+  const [read, of] = app.lanes[lane].answerState.reading.map((count) => count.toLocaleString("en-US"));
+  return ` Lane ${lane + 1} has read ${read} of ${of} tokens.`;
+}
+
 // How the run stands.
 function standing(app) {
   const state = app.state(),
@@ -35,7 +43,7 @@ function standing(app) {
   const starting = loading ? models.sentence : app.loads || "Starting …",
     texts = { ...data.standing, starting };
   texts.none = run?.message || texts.none;
-  if (state === "running") texts.running += behind(app) || pace(app);
+  if (state === "running") texts.running += behind(app) || reading(app) || pace(app);
   const settings = app.settingsKey(),
     other = run && app.runKey !== settings;
   const extra = loading && state === "none" ? " " + models.sentence : broken ? " " + models.sentence : "";

@@ -254,10 +254,10 @@ LONG = [(7 * place) % 251 for place in range(30)]
 def test_a_long_prompt_is_read_in_pieces(kind, tiny_model, monkeypatch):
     model, tree, breaks = tiny_model(kind), Tree(LONG), []
     scorers = [Engine(model.model).attach(Tree(LONG)), Engine(model.model).attach(tree)]
-    scorers[1].piece, scorers[1].between = 8, lambda: breaks.append(None)
+    scorers[1].piece, scorers[1].between = 8, lambda *read: breaks.append(read)
     asked = [29, 5, 20]  # in other pieces than the last, too
     whole, pieces = (scorer.score(asked, hidden=True) for scorer in scorers)
-    assert len(breaks) == 3 and scorers[1].work.tokens == 30
+    assert breaks == [(8, 30), (16, 30), (24, 30)] and scorers[1].work.tokens == 30
     assert_close(pieces, whole)
     assert_close(scorers[1].hidden_rows(asked), scorers[0].hidden_rows(asked))
     for node in asked:
@@ -273,7 +273,7 @@ def test_a_prompt_that_is_stopped_between_pieces_is_read_anew(tiny_model):
     scorer, other = engine.attach(tree), engine.attach(Tree(LONG))
     scorer.piece = 8
 
-    def stop() -> None:
+    def stop(*read: int) -> None:
         raise InterruptedError
 
     scorer.between = stop

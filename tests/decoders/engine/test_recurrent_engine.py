@@ -103,7 +103,7 @@ def test_a_long_prompt_is_read_in_pieces_if_layers_continue(kind, monkeypatch):
     monkeypatch.setitem(engine_module.PIECE, "cpu", 8)
     tree, breaks = Tree([(7 * place) % 251 for place in range(30)]), []
     scorer = engine(kind).attach(tree)
-    scorer.between = lambda: breaks.append(None)
+    scorer.between = lambda *read: breaks.append(read)
     assert_close(scorer.score([29])[0], alone(kind, tree, 29))
     assert len(breaks) == (3 if engine(kind).continues else 0)
     scorer.close()

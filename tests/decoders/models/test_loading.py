@@ -217,6 +217,19 @@ def test_an_encoder_decoder_is_refused_with_a_sentence(tmp_path):
         loading.load(str(tmp_path))
 
 
+def test_an_encoder_is_refused_unless_it_says_that_it_decodes(tmp_path):
+    config = transformers.BertConfig(
+        vocab_size=300, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
+    transformers.BertForMaskedLM(config).save_pretrained(tmp_path)
+    tiny_models.tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match='is an encoder.*must say "is_decoder": true'):
+        loading.load(str(tmp_path))
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"is_decoder": True}))
+    assert loading.load(str(tmp_path)).engine.kind == "BertLMHeadModel"
+
+
 def test_a_masked_diffusion_model_writes_with_its_own_strategies(tmp_path):
     model = loading.load(tiny_models.save_masked(tmp_path))
     assert model.model_kind == "diffusion" and model.companion("diffusion") is model
