@@ -166,10 +166,13 @@ def check_tokens(prompt: list[int], target: Model) -> None:
 
 def context_for(prompt: list[int], models: Mapping[str, Model]) -> int:
     """The tokens that all models can read. Raises Refusal if the prompt leaves no room for one more."""
-    context = min(model.context for model in models.values())
+    role, context = "model", models["target"].context
+    for other, model in models.items():
+        if model.context < context:
+            role, context = f"{other} {model.name!r}", model.context
     if len(prompt) >= context:
         raise Refusal(
-            f"The prompt has {len(prompt):,} tokens, but the model reads at most {context:,}, and "
+            f"The prompt has {len(prompt):,} tokens, but the {role} reads at most {context:,}, and "
             f"one more must fit; shorten the prompt by {len(prompt) - context + 1:,} tokens."
         )
     return context

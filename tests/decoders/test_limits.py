@@ -1,11 +1,14 @@
 """Limits and others' turns inside a step, and forwards in pieces: none of them changes what a lane tells."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from decoders.callbacks import Callbacks
 from decoders.engine import pieces
 from decoders.lane import Lane, Limits
+from decoders.plan import context_for
 from decoders.testing import events_without_clock
 from decoders.trace import trace
 from decoders.trace.events import Forward
@@ -154,3 +157,15 @@ def test_pieces_have_the_numbers_of_the_whole(models):
         assert len(pause) == 2 and (work.rows, work.tokens + work.shared) == (40, 45)
     finally:
         whole.close(), parts.close(), lane.close()
+
+
+def test_a_prompt_too_long_for_a_draft_names_it():
+    models = {
+        "draft": SimpleNamespace(name="small", context=4),
+        "target": SimpleNamespace(name="t", context=8),
+    }
+    with pytest.raises(
+        ValueError, match="has 5 tokens, but the draft 'small' reads at most 4,.* by 2 tokens"
+    ):
+        context_for([1] * 5, models)
+    assert context_for([1] * 3, models) == 4
