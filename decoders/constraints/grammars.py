@@ -13,7 +13,7 @@ import torch
 
 from decoders.constraints import llguidance_worker
 from decoders.constraints.constraint import Constraint, DeadEnd
-from decoders.constraints.matchers import NO_TEXT, Vocabulary, constraint_problem, matcher_of, worded
+from decoders.constraints.matchers import Vocabulary, constraint_problem, matcher_of, no_text, worded
 from decoders.constraints.problem import ConstraintProblem
 
 
@@ -29,7 +29,7 @@ class Grammar(Constraint):
         self.first = matcher_of(kind, typed, vocabulary, white_space)
         self.ends = vocabulary.ends
         if not self.allowed(self.first).any() and not self.may_end(self.first):
-            raise constraint_problem(kind, NO_TEXT)
+            raise constraint_problem(kind, no_text(vocabulary))
 
     def start(self) -> Any:
         return self.first

@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from decoders.constraints.problem import ConstraintProblem, json_value
@@ -35,6 +36,7 @@ SPELLING = {  # between the parts of JSON
 }
 WHITE_SPACE = tuple(SPELLING)
 NO_TEXT = "it allows no text at all"
+SPACED = "every token here begins with a space"
 LARK_MARGIN = "   1 | "  # what llguidance puts in front of the line with a fault
 NUMBERS = itertools.count()
 LONGEST = 160  # characters of an engine's reason that a sentence quotes
@@ -45,6 +47,7 @@ WAYS_OUT = (  # what to do about a reason of an engine that reads like this, the
     (r"Resource '|Default retriever", "put what it names into the schema"),
     (r"to start$", "try again when the machine is less busy"),
     (r"crashed|took more than|grammar size|exceeded|too large", "make it smaller"),
+    (SPACED, "let it begin with a space"),
     (NO_TEXT, "loosen it"),
 )
 CORRECT = "correct it"
@@ -82,6 +85,8 @@ class Vocabulary:
         self.size, self.eos, self.cut = len(tokens), list(eos), cut
         # engines want an end of text; a model without one gets one that no text has
         self.tokens = [*tokens] if eos else [*tokens, b"<end of text>"]
+        if b" " not in tokens:  # and llguidance a space, or it stops where only the space is certain
+            self.tokens.append(b" ")
         self.ends = self.eos or [self.size]
         self.special = sorted({*special, *self.ends})
         self.made: dict[str, Any] = {}  # what an engine makes of it, made once
@@ -149,6 +154,13 @@ def constraint_problem(kind: str, reason: str, engine: str = "llguidance") -> Co
     )
 
 
+def no_text(vocabulary: Vocabulary) -> str:
+    """The reason why a grammar allows no token, for `constraint_problem`."""
+    texts = {*range(len(vocabulary.tokens))}.difference(vocabulary.special)
+    spaced = all(vocabulary.tokens[token][:1] in (b"", b" ") for token in texts)
+    return f"{NO_TEXT}, since {SPACED}" if spaced else NO_TEXT
+
+
 def worded(reason: str) -> str:
     """What an engine says, without what only its own users know."""
     for said, ours in REWORDED:
@@ -202,4 +214,35 @@ class _Wrapped:
         self.cut = vocabulary.cut
 
     def __call__(self, text: bytes | str) -> list[int]:
-        return self.cut(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+        spelled = text if isinstance(text, bytes) else text.encode()
+        tokens = self.cut(spelled.decode("utf-8", "replace"))
+        if b"".join(self.tokens[token] for token in tokens) == spelled:
+            return tokens
+        return self._longest_first(spelled)  # WordPiece and others begin a text with the start of a word
+
+    def _longest_first(self, text: bytes) -> list[int]:
+        """The longest token that the rest of a text begins with, again and again."""
+        found, at = [], 0
+        while at < len(text):
+            ends = range(min(len(text), at + self.longest), at, -1)
+            token = next((self.places[text[at:end]] for end in ends if text[at:end] in self.places), None)
+            if token is None:
+                break
+            at += len(self.tokens[token])
+            found.append(token)
+        return found
+
+    @cached_property
+    def places(self) -> dict[bytes, int]:
+        """The token of each piece of text; of several the first."""
+        special = set(self.special_token_ids)
+        return {
+            piece: token
+            for token, piece in reversed([*enumerate(self.tokens)])
+            if piece and token not in special
+        }
+
+    @cached_property
+    def longest(self) -> int:
+        """Bytes of the longest piece."""
+        return max(map(len, self.places), default=0)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from decoders.constraints.constraint import Constraint, DeadEnd
-from decoders.constraints.matchers import NAMES, NO_TEXT, Vocabulary, choices_of, constraint_problem, worded
+from decoders.constraints.matchers import NAMES, Vocabulary, choices_of, constraint_problem, no_text, worded
 from decoders.constraints.problem import ConstraintProblem, json_value
 from decoders.constraints.xgrammar_worker import Worker
 from decoders.refusal import said_by
@@ -76,7 +76,7 @@ class XGrammar(Constraint):
             self.notes.append(f"xgrammar does not check {', '.join(unchecked)}; a text may break {them}.")
         self.first = self._state(answer)
         if not self.first.allowed.any() and not self.first.ends:
-            raise constraint_problem(kind, NO_TEXT, "xgrammar")
+            raise constraint_problem(kind, no_text(vocabulary), "xgrammar")
 
     def _state(self, answer: dict) -> State:
         bits = np.unpackbits(

@@ -308,3 +308,13 @@ def test_parameters_are_read_and_misfits_refused(model):
         constraint_of({"constraint": "regex"} | asked, model, model.eos)
     with pytest.raises(ConstraintProblem, match="token_healing"):
         constraint_of({"constraint": "regex", "token_healing": True} | asked, model, model.eos)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_tokenizer_that_begins_texts_with_a_space_spells_them_without_one(engine):
+    pieces = Vocabulary([b"", b"y", b"e", b"es", b" y", b" es"], [0], [0], lambda text: [5])
+    assert walk(engine("regex", "yes", pieces), pieces, 0) == "yes"
+    words = Vocabulary([b"", b" yes", b" no"], [0], [0], lambda text: [])
+    assert walk(engine("regex", " yes| no", words), words, 0) in (" yes", " no")
+    with pytest.raises(ConstraintProblem, match="since every token here begins with a space; let it begin"):
+        engine("regex", "yes|no", words)
