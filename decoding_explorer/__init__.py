@@ -21,10 +21,11 @@ from decoders.trace.trace import load as open  # a trace file: `trace.save` writ
 if TYPE_CHECKING:
     from decoders.lane import Lane, Limits
     from decoders.models.loaded_model import LoadedModel
+    from visualizers.analysis.twin import Twin
 
 __version__ = "0.2.0"
 __all__ = ["Lane", "Limits", "Refusal", "Trace", "compare", "decode", "include", "load", "open", "show"]
-__all__ += ["strategies", "strategy", "testing", "view", "watch"]
+__all__ += ["strategies", "strategy", "testing", "twin", "view", "watch"]
 
 
 def load(name: str, device: str = "auto", dtype: str = "auto") -> LoadedModel:
@@ -83,6 +84,16 @@ def decode(
 def compare(traces: list[Trace]) -> dict:
     """What two to four traces have in common, where they diverge, and what each cost."""
     return packages.module("visualizers.analysis.comparison").compare(traces)
+
+
+def twin(text: str | Trace, a: str | LoadedModel | Trace, b: str | LoadedModel | Trace) -> Twin:
+    """One text scored by two engines: `twin("Once upon a time", "gpt2", "gpt2,dtype=bfloat16")`. An engine is
+    a model, its name with options as the command `twin` takes them, or a trace whose log-probabilities were
+    recorded. Raises Refusal with one sentence.
+    """
+    comparing = packages.module("explorer.twin.comparing")
+    side = packages.module("explorer.twin.sides").side
+    return comparing.compared(text, side(a), side(b))
 
 
 def view(name: str, title: str) -> Callable[[type], type]:

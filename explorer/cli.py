@@ -148,6 +148,7 @@ COMMANDS: dict[str, Command] = {
     "experiment": from_module("explorer.experiments"),
     "lens": from_module("explorer.lens_command"),
     "acceptance": from_module("explorer.acceptance.command"),
+    "twin": from_module("explorer.twin.command"),
     "bench": bench,
     "site": from_module("explorer.site.build"),
 }

@@ -74,6 +74,7 @@ def parser() -> Parser:
     experiment_command(commands)
     lens_command(commands)
     acceptance.options_of(commands)
+    twin_command(commands)
     bench_command(commands)
     site_command(commands)
     return top
@@ -159,6 +160,22 @@ def lens_command(commands: Commands) -> None:
     lens.add_argument("--json", action="store_true", help="print everything it found as one JSON object")
     routes = "for the lens flow: write the route of the last prediction, .graphml, .gexf, .dot or .json"
     lens.add_argument("--graph", type=Path, metavar="FILE", help=routes)
+
+
+def twin_command(commands: Commands) -> None:
+    """Adds `twin`."""
+    twin = commands.add_parser("twin", help="score the same text with two engines and explain differences")
+    twin.add_argument(
+        "--text", type=Path, required=True, metavar="FILE", help="a trace (.json), or a text in UTF-8"
+    )
+    engines = (
+        "twice: a model, a server's address, or a trace whose log-probabilities were recorded; options follow "
+        "after commas: dtype=bfloat16, device=cuda, tokens_per_forward=1"
+    )
+    twin.add_argument("--engine", action="append", dest="engines", required=True, metavar="E", help=engines)
+    twin.add_argument("--out", type=Path, metavar="FILE", help="write a page (.html), .csv or .json")
+    twin.add_argument("--json", action="store_true", help="print one JSON object")
+    twin.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
 
 
 def bench_command(commands: Commands) -> None:

@@ -1,59 +1,33 @@
-"""An acceptance report as one HTML file that works offline: tables, Plotly figures and every text with its
-rejections. Knows the report and figures, no models.
+"""An acceptance report as a page: tables, figures and every text with its rejections. Knows the report and
+figures, no models.
 """
 
-import json
+from functools import partial
 from typing import Any
 
 from explorer.acceptance.words import compared
-from explorer.export import page_files, palette
-from explorer.export.replay_page import hashed
+from explorer.export.report_page import figure_place, header, report_html
 from explorer.markup import Html, h
 from visualizers.analysis.acceptance_report import worst_first
 from visualizers.analysis.first_rejections import SPLITS
 from visualizers.analysis.speculation_report import NAMES
 
 FIGURES = ("why_rounds_ended", "by_position", "by_prompt", "by_entropy", "by_depth", "both_sides")
-STYLE = page_files.ASSETS / "web" / "acceptance"
 BEGIN = 60  # characters of a prompt that the table shows
 
 
 def report_page(report: dict, command: str) -> str:
     """The whole page. `command`: the command line that reproduces it."""
-    from plotly.offline import get_plotlyjs  # slow to import, and only a page needs it
+    from visualizers.figures import acceptance as charts  # with Plotly, which only a page needs
 
-    from visualizers.figures import acceptance as charts
-
-    figures = {
-        look: {name: json.loads(vars(charts)[name](report, look).to_json()) for name in FIGURES}
-        for look in ("light", "dark")
-    }
-    drawn = f"const FIGURES={page_files.json_in_html(figures)};"
-    scripts = [page_files.THEME, get_plotlyjs(), drawn, (STYLE / "report.js").read_text("utf-8")]
-    hashes = " ".join(map(hashed, scripts))
-    policy = (
-        f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-    styles = palette.css() + (STYLE / "report.css").read_text("utf-8")
     title = f"Acceptance: {', '.join(draft['name'] for draft in report['drafts'])} for {report['target']}"
-    head = [
-        Html("<meta charset='utf-8'>"),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-        Html("<meta name='viewport' content='width=device-width, initial-scale=1'>"),
-        h("title", "", title),
-        Html(f"<style>{styles}</style><script>{scripts[0]}</script>"),
-    ]
-    after = [Html(f"<script>{text}</script>") for text in scripts[1:]]
-    page = h(
-        "html", {"lang": "en"}, h("head", "", *head), h("body", "", body(report, title, command), *after)
-    )
-    return f"<!doctype html>\n{page}\n"
+    figures = {name: partial(vars(charts)[name], report) for name in FIGURES}
+    return report_html(title, body(report, title, command), figures)
 
 
 def body(report: dict, title: str, command: str) -> Html:
     """The content of the page."""
-    figures = [h("figure", "", h("div", {"id": f"figure-{name}", "class": "chart"})) for name in FIGURES]
+    figures = list(map(figure_place, FIGURES))
     if report["sides"] is None:
         figures = figures[:-1]
     return h(
@@ -120,11 +94,6 @@ def by_metric(drafts: list[dict]) -> list[tuple[dict, list]]:
     found = [{one["name"]: one for one in draft["metrics"]} for draft in drafts]
     known = {name: own[name] for own in found for name in own}
     return [(known[n], [own.get(n, {}).get("value") for own in found]) for n in NAMES if n in known]
-
-
-def header(words: list[str]) -> Html:
-    """The first row of a table."""
-    return h("tr", "", *(h("th", "", one) for one in words))
 
 
 def number(value: Any) -> str:
