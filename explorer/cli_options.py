@@ -169,8 +169,8 @@ def twin_command(commands: Commands) -> None:
         "--text", type=Path, required=True, metavar="FILE", help="a trace (.json), or a text in UTF-8"
     )
     engines = (
-        "twice: a model, a server's address, or a trace whose log-probabilities were recorded; options follow "
-        "after commas: dtype=bfloat16, device=cuda, tokens_per_forward=1"
+        "twice: a model, a server's address, or a trace whose log-probabilities were recorded; options "
+        "follow after commas: dtype=bfloat16, device=cuda, tokens_per_forward=1"
     )
     twin.add_argument("--engine", action="append", dest="engines", required=True, metavar="E", help=engines)
     twin.add_argument("--out", type=Path, metavar="FILE", help="write a page (.html), .csv or .json")

@@ -33,17 +33,27 @@ def run(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> None:
 
 
 def compare(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> None:
-    """Decodes the prompt in each lane and prints their texts and costs, or one JSON object."""
+    """Decodes the prompt in each lane and prints their texts, their costs and where they differ, or one JSON
+    object.
+    """
+    from visualizers.analysis import comparison, first_difference  # which `run` does not need
+
     traces = decode(options, prompt, lanes)
     if options.out:
         save(options.out, prompt, options, traces)
+    found = comparison.compare(traces)
     if options.json:
-        print(json.dumps({"prompt": prompt, "lanes": [summary(trace) for trace in traces]}))
+        told = {name: found[name] for name in ("sentence", "divergence", "pairs")}
+        print(json.dumps({"prompt": prompt, "lanes": [summary(trace) for trace in traces], **told}))
         return
     for number, trace in enumerate(traces, 1):
         print(f"{number}. {trace.title}")
         print_result(prompt, trace)
         print()
+    print(found["sentence"])
+    for pair in found["pairs"]:
+        if pair["position"] is not None:
+            print(first_difference.pair_sentence(pair))
 
 
 def decode(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> list[Trace]:

@@ -295,6 +295,7 @@ def test_compare_prints_each_lane_and_saves_data_by_the_name(capsys, tmp_path):
     prompt = ["--prompt", "Hi", "--max-new-tokens", "2", "--out", str(out)]
     text = call(capsys, "compare", "--strategy", "greedy", "--strategy", "sample", *prompt)
     assert "1. Greedy" in text and "2. Sampling" in text and text.count("target forwards") == 2
+    assert "Lanes 1 and 2" in text.split("max_new_tokens = 2.")[-1]
     assert len(run_file.unpack(out.read_bytes())[1]) == 2
     call(
         capsys, "run", "--set", "num_beams=2", "--strategy", "beam", *prompt[:-1], str(tmp_path / "one.html")

@@ -159,6 +159,13 @@ def relation(pair: dict, lengths: tuple[int, int], ended: tuple[bool, bool]) -> 
     return {**made, "equal": True, "caption": caption, "badge": f"= lane {to}, {same}"}
 
 
+def pair_sentence(pair: dict) -> str:
+    """Where two lanes part, by how much and why; of a `pair` that has a position."""
+    a, b = pair["lanes"]
+    by = "" if pair["margin"] is None else f" (margin {margin_text(pair['margin'])} nats)"
+    return f"Lanes {a} and {b} differ from token {pair['position']} on{by}: {pair['why']}."
+
+
 def margin_text(nats: float) -> str:
     """`.02`, `1.40`, `3e-07`."""
     if nats == 0:
