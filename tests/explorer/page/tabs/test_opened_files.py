@@ -15,7 +15,7 @@ from explorer.page.save_and_open import open_file, save_file
 from explorer.page.tabs.traces import views_of
 from explorer.page_requests import Save
 from explorer.runs.view_cache import Fold
-from tests.decoders.trace.test_openai_import import named, of, response
+from tests.decoders.trace.imports.test_openai import named, of, response
 from tests.explorer.page.tabs.conftest import ME
 from tests.helpers.bad_files import small_trace
 
