@@ -25,6 +25,10 @@ BOM = b"\xef\xbb\xbf"
 LONG_NUMBER, HALF = re.compile(rb"[0-9]{16}"), re.compile(rb"\\u[dD][89a-fA-F]")
 
 
+class NotJson(Refusal):
+    """The file is not JSON."""
+
+
 def read_json(data: bytes) -> Any:
     """The JSON value in `data`, which may be gzip-compressed. Numbers are finite and the size is bounded; the
     contents are not checked.
@@ -36,7 +40,7 @@ def read_json(data: bytes) -> Any:
     try:
         return parsed(data, data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise Refusal(
+        raise NotJson(
             "This file is not a trace: it is not JSON. Choose a file saved by Decoding Explorer."
         ) from error
 

@@ -15,7 +15,7 @@ from decoders.trace import events, given_tokens, trace
 from decoders.trace.imports import dialects, log_lines, metrics_text, openai, vllm_counts
 from decoders.trace.imports.metrics_text import METRICS
 from decoders.trace.imports.records import Record, records_of
-from decoders.trace.json_file import read_json
+from decoders.trace.json_file import NotJson, read_json
 from decoders.trace.trace import Trace
 from explorer.off_loop import encoded
 from explorer.runs import validation
@@ -34,7 +34,7 @@ NOT_READ = (
 MANY = "This file holds {:,} records; choose one of them."
 COUNTS_ALONE = (
     "These are a server's counts, which have no tokens: neither a trace nor an answer with "
-    "log-probabilities. The tab Traces and the command open show what they count."
+    "log-probabilities. The tab Traces shows what they count, as does the command open."
 )
 BEGINNING = 4 * 2**20  # bytes of a log in which a line of speculation must stand
 BLOB = re.compile(rb'<script type="text/plain" id="explorer-run">([A-Za-z0-9+/=]*)</script>')
@@ -76,7 +76,7 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
     """Reads settings and traces from the bytes of a saved run, a single trace, a saved page, or a server's
     answer. Raises Refusal with one sentence if they are none of these, too large, or inconsistent.
     """
-    if data[:200].lstrip().lower().startswith(b"<!doctype html"):
+    if is_page(data):
         match = BLOB.search(data)
         if not match:
             raise Refusal("This page was not saved by Decoding Explorer; choose one that was.")
@@ -94,10 +94,18 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
         if len(found) > 1:
             raise Refusal(MANY.format(len(found)))
         return unpack_record(found[0])
-    record = read_json(data)
+    try:
+        record = read_json(data)
+    except NotJson as error:
+        raise Refusal(dialects.unknown(None, "This file is not JSON and not recognised")) from error
     if isinstance(record, dict) and record.get("kind") == KIND:
         return check_run(record)
     return unpack_record(Record("", record))
+
+
+def is_page(data: bytes) -> bool:
+    """Whether a file is a page."""
+    return data[:200].lstrip().lower().startswith(b"<!doctype html")
 
 
 def unpack_record(record: Record) -> tuple[dict, list[Trace]]:

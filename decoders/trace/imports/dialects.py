@@ -151,16 +151,16 @@ def counts_of(record: Any) -> Counts:
     return dialect.counts(record) if dialect else Counts()
 
 
-def unknown(record: Any) -> str:
-    """Why a JSON value of no dialect cannot be read, as a sentence that says what to do."""
+def unknown(record: Any, begin: str = "This file is not recognised") -> str:
+    """Why a JSON value of no dialect cannot be read: what was looked for, or what to do."""
     first = record[0] if isinstance(record, list) and record else record
     if isinstance(first, dict):
         if first.get("error") or first.get("object") == "error":
             return FAILED
         if whose := next((whose for key, whose in WITHOUT.items() if key in first), None):
             return NO_CHAT.format(whose)
-    sought = "; ".join(f"{dialect.title} ({dialect.known_by})" for dialect in DIALECTS)
+    sought = "; ".join(dialect.known_by for dialect in DIALECTS)
     return (
-        "This file is not recognised. Looked for a trace, run or page of Decoding Explorer, for counts of "
-        f"speculation (metrics and log lines of vLLM, llama.cpp and SGLang), and for the fields of: {sought}."
+        f"{begin}: it is no trace, run or page of ours, counts no speculation, and has none of these fields: "
+        f"{sought}."
     )

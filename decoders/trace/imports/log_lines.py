@@ -71,8 +71,7 @@ def rounds_of(accepted: int, mean: str) -> int | None:
 def of_llama(match: re.Match, text: str) -> Line:
     """The counts of a drafter since the server started."""
     rounds, drafted, accepted = int(match[2]), int(match[3]), int(match[4])
-    line = text[match.end() : text.find("\n", match.end()) % (len(text) + 1)]
-    found = PER_PLACE.search(line)
+    found = PER_PLACE.search(text[match.end() :].partition("\n")[0])
     shares = [float(share) for share in found[1].split(",")] if found else []
     return rounds, drafted, accepted, [round(share * rounds) for share in shares]
 

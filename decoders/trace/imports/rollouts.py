@@ -49,7 +49,8 @@ def prime(record: dict) -> Answer:
             ScoreName.DIVERGENCE: kl,
             ScoreName.ENTROPY: column(record, "entropy", first),
         }
-        reward = next((float(r) for r in record.get("rewards") or () if isinstance(r, int | float)), None)
+        given_rewards = (record.get("rewards") or ())[first:]
+        reward = next((float(r) for r in given_rewards if isinstance(r, int | float)), None)
     except (KeyError, TypeError, IndexError, ValueError) as error:
         if isinstance(error, Refusal):
             raise

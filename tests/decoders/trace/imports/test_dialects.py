@@ -189,7 +189,7 @@ KINDS = (ScoreName.DIVERGENCE, ScoreName.ENTROPY)
 def test_what_is_not_recognised_names_what_was_looked_for():
     with pytest.raises(Refusal) as refused:
         unpack(b'{"something": "else"}')
-    assert all(one.title in str(refused.value) for one in dialects.DIALECTS)
+    assert all(one.known_by in str(refused.value) for one in dialects.DIALECTS)
     assert str(refused.value).count("\n") == 0
 
 

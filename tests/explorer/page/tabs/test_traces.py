@@ -215,8 +215,8 @@ def test_a_file_is_opened_as_a_run_of_this_page_only_and_is_gone_then(tab, butto
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"hello", "<b>.json was not opened. This file is not a trace: it is not JSON."),
-        (b'{"metrics": {}}', "<b>.json was not opened. This file is neither a trace nor a chat completion"),
+        (b"hello", "<b>.json was not opened. This file is not JSON and not recognised"),
+        (b'{"metrics": {}}', "<b>.json was not opened. This file is not recognised: it is no trace"),
     ],
 )
 def test_what_cannot_be_opened_is_one_sentence_and_gone_too(tab, data, says):
