@@ -108,7 +108,9 @@ def cells(row: Row) -> list[str]:
     def number(value: float | None) -> str:
         return "" if value is None else f"{value:.3g}"
 
-    trust = row.problem or ("" if row.trust is None else words.verdict(row.trust))
+    trust = row.problem or ""
+    if row.trust is not None:
+        trust = "nothing fails" if row.trust.trusted else words.verdict(row.trust)
     return [
         str(row.place + 1),
         row.name,
@@ -117,7 +119,7 @@ def cells(row: Row) -> list[str]:
         number(row.score),
         number(row.logprob),
         number(row.divergence),
-        "" if trust == words.TRUSTED else trust,
+        trust,
     ]
 
 

@@ -16,6 +16,7 @@ from decoders.trace.imports import dialects, log_lines, metrics_text, openai, vl
 from decoders.trace.imports.metrics_text import METRICS
 from decoders.trace.imports.records import Record, records_of
 from decoders.trace.json_file import NotJson, read_json
+from decoders.trace.scores import Measure, Rank
 from decoders.trace.trace import Trace
 from explorer.off_loop import encoded
 from explorer.runs import validation
@@ -125,7 +126,11 @@ def first_view(of: Trace) -> str:
     """The view with which an imported lane opens."""
     if of.costs.proposed:
         return "draft_rounds"
-    return "entropy" if any(step.of(events.Distribution) for step in of.steps) else "text"
+    if any(step.of(Rank) for step in of.steps):
+        return "beam_tree"
+    if any(step.of(events.Distribution) for step in of.steps):
+        return "entropy"
+    return "values_per_token" if any(step.of(Measure) for step in of.steps) else "text"
 
 
 def counts(data: bytes) -> dict | None:

@@ -117,6 +117,10 @@ class Writer:
         self.trace, self.answer, self.tokens = trace, answer, answer.tokens
         self.ids = {(trace.vocabulary[0], 0): 0}
         self.tip = self.newest = self.written = 0
+        self.scales = {  # the largest value of each measure
+            name: max((value for value in values if value is not None), default=0.0) or 1.0
+            for name, values in answer.measures.items()
+        }
 
     def write(self) -> Trace:
         """Writes all steps and ends the trace: first the tokens that no round wrote, then round by round."""
@@ -143,7 +147,7 @@ class Writer:
         for rank, at in enumerate(order, 1):
             logprob = min(options[at].logprob, 0.0)
             events.append(Rank(at + 1, ScoreName.SUM_LOGPROB, logprob, rank=rank))
-            events.append(Verdict(at + 1, "finished" if rank == 1 else "pruned"))
+            events.append(Verdict(at + 1, "finished"))
         best = order[0]
         events.append(Commit([best + 1], [min(options[best].logprob, 0.0)]))
         self.step(events)
@@ -164,7 +168,7 @@ class Writer:
         told = own.logprob if own.logprob is None else min(own.logprob, 0.0)
         logprob = told if source == "target" else None
         measures = [
-            Measure(self.tip, name, value)
+            Measure(self.tip, name, value, scale=self.scales[name])
             for name, values in self.answer.measures.items()
             if (value := values[self.written]) is not None
         ]
