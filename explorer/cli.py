@@ -147,6 +147,7 @@ COMMANDS: dict[str, Command] = {
     "compare": compare,
     "experiment": from_module("explorer.experiments"),
     "lens": from_module("explorer.lens_command"),
+    "open": from_module("explorer.open_command"),
     "acceptance": from_module("explorer.acceptance.command"),
     "twin": from_module("explorer.twin.command"),
     "bench": bench,

@@ -75,6 +75,7 @@ def parser() -> Parser:
     lens_command(commands)
     acceptance.options_of(commands)
     twin_command(commands)
+    open_options(commands)
     bench_command(commands)
     site_command(commands)
     return top
@@ -323,3 +324,17 @@ def decoding_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
     code_option(command)
     strategies_option(command)
+
+
+def open_options(commands: Commands) -> None:
+    """Adds `open`."""
+    command = commands.add_parser(
+        "open",
+        help="read and check what another engine, trainer or evaluation wrote: answers, records, counts",
+    )
+    command.add_argument(
+        "source", metavar="SOURCE", help="a file, a folder, an http(s) address, or - for standard input"
+    )
+    command.add_argument("--record", type=int, metavar="N", help="of a file of records, the one to open")
+    command.add_argument("--out", type=Path, metavar="FILE", help="write a page (.html) or a trace (.json)")
+    command.add_argument("--json", action="store_true", help="print one JSON object")

@@ -21,7 +21,12 @@ MAX_PARTS = 2_400_000  # values and names of fields together; a parsed one takes
 MAX_NAMES = 100_000  # different names of fields; what is repeated is kept once
 LONG_NAME = 1000  # bytes
 LARGEST = 1e18  # nothing that a trace measures or counts is larger, and JSON has 1e300 for a whole number too
+BOM = b"\xef\xbb\xbf"
 LONG_NUMBER, HALF = re.compile(rb"[0-9]{16}"), re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class NotJson(Refusal):
+    """The file is not JSON."""
 
 
 def read_json(data: bytes) -> Any:
@@ -29,6 +34,41 @@ def read_json(data: bytes) -> Any:
     contents are not checked.
 
     Raises Refusal with one sentence if it is not JSON or too large.
+    """
+    data = unzipped(data)
+    check_size(data)
+    try:
+        return parsed(data, data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise NotJson(
+            "This file is not a trace: it is not JSON. Choose a file saved by Decoding Explorer."
+        ) from error
+
+
+def read_lines(data: bytes) -> list[Any] | None:
+    """The values of a file that has one JSON value a line, read as `read_json` does; None if its first two
+    lines are not both a JSON value. Raises Refusal with one sentence for a later line that is none.
+    """
+    data = unzipped(data).removeprefix(BOM)
+    first = data[: data.find(b"\n") + 1].strip()
+    if not (first.startswith(b"{") and first.endswith(b"}")):
+        return None
+    check_size(data)
+    lines = [line for line in data.decode("utf-8", "replace").split("\n") if line.strip()]
+    values = []
+    for at, line in enumerate(lines, 1):
+        try:
+            values.append(parsed(data, line))
+        except (ValueError, RecursionError) as error:
+            if at <= 2:
+                return None
+            raise Refusal(f"Line {at:,} of this file is not JSON; it may have been cut.") from error
+    return values
+
+
+def unzipped(data: bytes) -> bytes:
+    """The bytes of a file that may be gzip-compressed. Raises Refusal with one sentence if it cannot be
+    unpacked, or is too large.
     """
     try:
         if data[:2] == b"\x1f\x8b":
@@ -38,18 +78,16 @@ def read_json(data: bytes) -> Any:
         raise Refusal("This file is not a trace: it cannot be unpacked. Save it again.") from error
     if len(data) > MAX_TRACE_BYTES:
         raise Refusal(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
-    check_size(data)
-    try:
-        longest = whole if LONG_NUMBER.search(data) else int
-        text = data.decode("utf-8-sig")
-        value = json.loads(text, parse_float=finite, parse_int=longest, parse_constant=finite)
-        if HALF.search(data):
-            encode_all(value)
-        return value
-    except (ValueError, RecursionError) as error:
-        raise Refusal(
-            "This file is not a trace: it is not JSON. Choose a file saved by Decoding Explorer."
-        ) from error
+    return data
+
+
+def parsed(data: bytes, text: str) -> Any:
+    """The JSON value in a text, a part of `data`. Raises ValueError if it is not JSON."""
+    longest = whole if LONG_NUMBER.search(data) else int
+    value = json.loads(text, parse_float=finite, parse_int=longest, parse_constant=finite)
+    if HALF.search(data):
+        encode_all(value)
+    return value
 
 
 def check_size(data: bytes) -> None:

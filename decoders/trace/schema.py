@@ -10,12 +10,13 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from decoders.packages import assets
-from decoders.trace import events, trace
+from decoders.trace import events, trace, trust
 from decoders.trace.reasons import Code
 
 PATH = assets() / "trace.schema.json"
 MAX_STEPS = 100_000
 MAX_EVENTS = 100_000  # in one step
+PLACE = {"count": "integer", "at": "integer", "value": "number", "other": "number"}  # of a finding
 OLD_SCORE = {
     "description": "A score of version 1; see docs/trace.md. It is read, never written.",
     "type": "object",
@@ -81,6 +82,31 @@ def of_reason() -> dict:
     }
 
 
+def of_trust() -> dict:
+    """The schema of the report on an imported file."""
+    places = {name: {"type": kind} for name, kind in PLACE.items()}
+    finding = {
+        "type": "object",
+        "properties": {"fault": {"enum": [fault.value for fault in trust.Fault]}, **places},
+        "required": ["fault", *PLACE],
+        "additionalProperties": False,
+    }
+    hints = typing.get_type_hints(trust.Trust)
+    plain = {f.name: of_type(hints[f.name]) for f in fields(trust.Trust) if f.name != "faults"}
+    unset = {f.name for f in fields(trust.Trust) if types.NoneType in typing.get_args(hints[f.name])}
+    return {
+        "description": "What was checked of a file that another program wrote; see docs/trace.md.",
+        "type": "object",
+        "properties": plain
+        | {
+            "scale": {"enum": list(trust.SCALES)},
+            "faults": {"type": "array", "items": finding, "maxItems": len(trust.Fault)},
+        },
+        "required": [name for name in (*plain, "faults") if name not in unset],
+        "additionalProperties": False,
+    }
+
+
 def schema() -> dict:
     """The whole schema (JSON Schema 2020-12)."""
     whole = {"type": "integer", "minimum": 0}
@@ -111,6 +137,7 @@ def schema() -> dict:
             "parameters": {"type": "object"},
             "model_defaults": {"type": "object"},
             "lacks": {"type": "array", "items": {"type": "string"}},
+            "trust": of_trust(),
             "seed": {"type": "integer"},
             "models": {"type": "object", "additionalProperties": {"type": "string"}},
             "prompt": {"type": "array", "items": whole, "minItems": 1, "maxItems": 1_000_000},

@@ -68,6 +68,7 @@ class Trace:
     costs: Costs = field(default_factory=Costs)
     model_defaults: dict[str, Any] = field(default_factory=dict)  # processors taken from the model's own file
     lacks: list[str] = field(default_factory=list)  # capabilities to record that the target's engine lacks
+    trust: dict[str, Any] = field(default_factory=dict)  # of another program's file: trust.Trust, as JSON
 
     @property
     def shaping(self) -> dict[str, Any]:
@@ -160,6 +161,7 @@ class Trace:
             "totals": self.costs.totals(),
             **({"model_defaults": self.model_defaults} if self.model_defaults else {}),
             **({"lacks": self.lacks} if self.lacks else {}),
+            **({"trust": self.trust} if self.trust else {}),
         }
 
     def save(self, path: str | Path) -> None:
@@ -221,6 +223,7 @@ def from_json(record: dict) -> Trace:
         vocabulary={int(t): bytes.fromhex(b) for t, b in record["vocabulary"].items()},
         model_defaults=record.get("model_defaults", {}),
         lacks=record.get("lacks", []),
+        trust=record.get("trust", {}),
     )
     for s in record["steps"]:
         events = [event_from_json(e) for e in s["events"]]

@@ -11,7 +11,7 @@ from decoders import memory_options
 from decoders.registry import strategies
 from decoders.strategy import constraint_views, switched_views
 from decoders.trace.events import Distribution
-from decoders.trace.scores import Score
+from decoders.trace.scores import Measure
 from decoders.trace.trace import Trace
 from decoders.view_names import current
 from explorer.runs.view_cache import Fold
@@ -19,11 +19,11 @@ from visualizers.registry import names
 from visualizers.scene.marks import VIEWS
 
 # What must occur in a trace for a view to show more than the text: kinds of events or distributions,
-# parameters, or drafted tokens.
+# parameters, drafted tokens, or a value that was compared with a limit.
 WANTS_OF_FOLDER = {
     "sampling": {"unwanted"},
-    "search": {"Score"},
-    "speculative": {"draft"},
+    "search": {"Rank"},
+    "speculative": {"drafted"},
     "diffusion": {"Cell"},
 }
 WANTS = {
@@ -40,7 +40,7 @@ WANTS = {
     "sampler": {"Distribution"},
     "target_top_tokens": {"Distribution"},
     "constraint_automaton": {"constraint_text", "forbidden"},
-    "threshold": {"Measure"},
+    "threshold": {"limit"},
     "timeline": {"Forward"},
 }
 ELSEWHERE = "elsewhere"  # the family of strategies that are not registered here
@@ -64,7 +64,8 @@ def declarations(traces: list[Trace]) -> dict[str, dict]:
 def declaration_from(trace: Trace) -> dict:
     """Makes a declaration from a trace, with the views that have something to draw."""
     present = kinds_of_data(trace)
-    drawn = [view for view in names() if view != "text" and wants(view) <= present and draws(view, trace)]
+    offered = [view for view in names() if view != "text" and not (trace.trust and of_search(view))]
+    drawn = [view for view in offered if wants(view) <= present and draws(view, trace)]
     return {
         "name": trace.strategy,
         "title": trace.title,
@@ -96,16 +97,26 @@ def kinds_of_data(trace: Trace) -> set[str]:
     """What a trace has, in the words of WANTS."""
     events = [event for step in trace.steps for event in step.events]
     present = {type(event).__name__ for event in events} | set(trace.parameters)
+    present |= {"limit" for event in events if isinstance(event, Measure) and event.limit is not None}
     present |= {event.view for event in events if isinstance(event, Distribution)}
-    present |= {"Score" for event in events if isinstance(event, Score)}
-    return present | ({"draft"} if trace.costs.proposed else set())
+    return present | ({"drafted"} if trace.costs.proposed else set())
+
+
+def of_search(view: str) -> bool:
+    """Whether a view needs a search that goes on: the options that an evaluation scored are one level."""
+    return folder_of(view) == "search" and view != "beam_tree"
+
+
+def folder_of(view: str) -> str:
+    """The family of a view, the folder that its file is in."""
+    return VIEWS[view].__module__.split(".")[2]
 
 
 def wants(view: str) -> set[str]:
     """What a trace must have for a view to show more than the text; most views draw the tokens of any
     trace.
     """
-    of_folder = WANTS_OF_FOLDER.get(VIEWS[view].__module__.split(".")[2], set())
+    of_folder = WANTS_OF_FOLDER.get(folder_of(view), set())
     return of_folder | WANTS.get(view, set())
 
 

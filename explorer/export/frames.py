@@ -63,6 +63,7 @@ def lane_html(saved: bool) -> Html:
         h("div", "lane-head", *lane_head(saved)),
         lane_menu(saved),
         h("div", look, *panel(saved)),
+        h("details", part("trust", "trust") | {"hidden": True}, h("summary"), h("ul")),
         h("div", part("chipsElement", "chips-row dp-chips dp-chips-line") | listed()),
         h("div", part("tabs", "tabs") | {"role": "tablist", "aria-label": "Views"}),
         view,

@@ -11,25 +11,33 @@ from dataclasses import asdict
 
 from decoders.refusal import Refusal
 from decoders.strategy import shortened
-from decoders.trace import events, given_tokens, openai_import, trace, vllm_counts
-from decoders.trace.json_file import read_json
+from decoders.trace import events, given_tokens, trace
+from decoders.trace.imports import dialects, log_lines, metrics_text, openai, vllm_counts
+from decoders.trace.imports.metrics_text import METRICS
+from decoders.trace.imports.records import Record, records_of
+from decoders.trace.json_file import NotJson, read_json
+from decoders.trace.scores import Measure, Rank
 from decoders.trace.trace import Trace
 from explorer.off_loop import encoded
 from explorer.runs import validation
 
 KIND = "decoding-explorer-run"
 VERSION = 1
-NEITHER = (
-    "This file is neither a trace nor a chat completion with log-probabilities. Choose a file saved by "
-    "Decoding Explorer, or a server's JSON answer that was asked with logprobs: true."
-)
-METRICS = re.compile(rb"# (HELP|TYPE) \w|[A-Za-z_]\w*:\w+(\{[^}\n]*\})? [-+0-9]")  # Prometheus text format
 STREAM = re.compile(rb"\s*(event:[^\n]*\n)?data: *[{\[]")  # server-sent events
-COUNTED = re.compile(rb'"(vllm[:_]spec_decode_)?num_draft_tokens(_total)?"')  # JSON with a server's counts
-COUNTS_ALONE = (
-    "These are a server's metrics: neither a trace nor a chat completion with log-probabilities. The tab "
-    "Traces shows what they count."
+COUNTED = re.compile(  # JSON with counts of speculation
+    rb'"(vllm[:_]spec_decode_)?num_draft_tokens(_total)?"|"draft_n"|"spec_verify_ct"|"accepted_prediction_tokens"'
 )
+PICKLED = b"PK\x03\x04"
+NOT_READ = (
+    "This is a PyTorch or zip archive, which may hold code and is not read; write the samples as JSON, one a "
+    "line, and open that."
+)
+MANY = "This file holds {:,} records; choose one of them."
+COUNTS_ALONE = (
+    "These are a server's counts, which have no tokens: neither a trace nor an answer with "
+    "log-probabilities. The tab Traces shows what they count, as does the command open."
+)
+BEGINNING = 4 * 2**20  # bytes of a log in which a line of speculation must stand
 BLOB = re.compile(rb'<script type="text/plain" id="explorer-run">([A-Za-z0-9+/=]*)</script>')
 
 
@@ -69,7 +77,7 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
     """Reads settings and traces from the bytes of a saved run, a single trace, a saved page, or a server's
     answer. Raises Refusal with one sentence if they are none of these, too large, or inconsistent.
     """
-    if data[:200].lstrip().lower().startswith(b"<!doctype html"):
+    if is_page(data):
         match = BLOB.search(data)
         if not match:
             raise Refusal("This page was not saved by Decoding Explorer; choose one that was.")
@@ -77,38 +85,77 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
             data = base64.b64decode(match[1], validate=True)
         except ValueError as error:
             raise Refusal("This saved page is damaged; save it again.") from error
-    if METRICS.match(data):
+    if METRICS.match(data) or log_lines.KNOWN.search(data[:BEGINNING]) and not data.lstrip().startswith(b"{"):
         raise Refusal(COUNTS_ALONE)
     if STREAM.match(data):
-        raise Refusal(openai_import.STREAMED)
-    record = read_json(data)
-    if openai_import.is_response(record):
-        traces = [openai_import.from_response(record)]
-        setup = settings(traces)
-        del setup["models"]  # it can be shown but not decoded again
-        setup["lanes"][0]["view"] = "draft_rounds" if traces[0].costs.proposed else "entropy"
-        return setup, traces
-    if not isinstance(record, dict) or not {"kind", "version", "steps"} & set(record):
-        raise Refusal(openai_import.other_shape(record) or NEITHER)
-    if record.get("kind") != KIND:
-        traces = [trace.from_json(record)]
+        raise Refusal(openai.STREAMED)
+    if data.startswith(PICKLED):
+        raise Refusal(NOT_READ)
+    if found := records_of(data):
+        if len(found) > 1:
+            raise Refusal(MANY.format(len(found)))
+        return unpack_record(found[0])
+    try:
+        record = read_json(data)
+    except NotJson as error:
+        raise Refusal(dialects.unknown(None, "This file is not JSON and not recognised")) from error
+    if isinstance(record, dict) and record.get("kind") == KIND:
+        return check_run(record)
+    return unpack_record(Record("", record))
+
+
+def is_page(data: bytes) -> bool:
+    """Whether a file is a page."""
+    return data[:200].lstrip().lower().startswith(b"<!doctype html")
+
+
+def unpack_record(record: Record) -> tuple[dict, list[Trace]]:
+    """The settings and the one trace of a record. Raises Refusal with one sentence."""
+    value = record.value
+    if isinstance(value, dict) and {"kind", "version", "steps"} & set(value):
+        traces = [trace.from_json(value)]
         return settings(traces), traces
-    return check_run(record)
+    traces = [record.trace()]
+    setup = settings(traces)
+    del setup["models"]  # it can be shown but not decoded again
+    setup["lanes"][0]["view"] = first_view(traces[0])
+    return setup, traces
+
+
+def first_view(of: Trace) -> str:
+    """The view with which an imported lane opens."""
+    if of.costs.proposed:
+        return "draft_rounds"
+    if any(step.of(Rank) for step in of.steps):
+        return "beam_tree"
+    if any(step.of(events.Distribution) for step in of.steps):
+        return "entropy"
+    return "values_per_token" if any(step.of(Measure) for step in of.steps) else "text"
 
 
 def counts(data: bytes) -> dict | None:
-    """Reads a server's counts of speculative decoding, see `vllm_counts`; returns None for other files.
-
-    Raises Refusal with one sentence if the counts cannot be read.
+    """Reads a server's counts of speculative decoding, in the form of `vllm_counts.checked`; returns None for
+    other files. Raises Refusal with one sentence if the counts cannot be read.
     """
     if METRICS.match(data):
-        return vllm_counts.from_prometheus(data)
-    if not data.lstrip().startswith(b"{") or not COUNTED.search(data):
+        return metrics_text.read(data)
+    text = data.lstrip()
+    if not text.startswith((b"{", b"[", b"\x1f\x8b", b"<")) and log_lines.KNOWN.search(data[:BEGINNING]):
+        return log_lines.read(data)
+    if not text.startswith(b"{") or not COUNTED.search(data) or records_of(data):
         return None
     record = read_json(data)
-    if {"kind", "version", "steps"} & set(record) or openai_import.has_logprobs(record):
+    if {"kind", "version", "steps"} & set(record) or has_tokens(record):
         return None
-    return vllm_counts.from_json(record)
+    return vllm_counts.from_json(record) or vllm_counts.of_answer(record, dialects.counts_of(record))
+
+
+def has_tokens(record: dict) -> bool:
+    """Whether a JSON object is an answer with tokens, of which a lane can be made."""
+    try:
+        return bool(dialects.read(record).tokens)
+    except Refusal:
+        return False
 
 
 def check_run(record: dict) -> tuple[dict, list[Trace]]:

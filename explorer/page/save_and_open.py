@@ -173,7 +173,11 @@ def open_file(runs: Runs, data: bytes, session: str) -> dict:
 
     Raises Refusal with one sentence if the file cannot be read.
     """
-    setup, traces = unpack(data)
+    return show_run(runs, *unpack(data), session)
+
+
+def show_run(runs: Runs, setup: dict, traces: list[Trace], session: str) -> dict:
+    """Adds a run of stored traces to `runs` and returns what the page needs to show it."""
     declared = declarations(traces)
     setup = viewed(setup, declared, traces)
     run = runs.show(traces, session, asked=setup)

@@ -148,11 +148,28 @@ def answer(run: Run, cursors: list[dict], max_ops: int | None = None, known: str
         }
         if cursor["ops"] <= 0:
             lane["head"] = fold.head
+            lane["trust"] = trust_of(trace)
         if cursor["rows"] <= 0:
             lane["text_head"] = text.head
         lanes.append(lane)
     state = known if more and known else state
     return {"run": run.id, "state": state, "more": more, "lanes": lanes, "now": time.time()}
+
+
+def trust_of(trace: Trace) -> dict | None:
+    """What the page says of an imported lane: `{trusted, sentence, report}`; None for all others."""
+    if not trace.trust:
+        return None
+    from decoders.explain import trust as words  # few lanes need it
+    from decoders.trace.trust import Trust
+
+    trust = Trust.from_json(trace.trust)
+    report = words.report(trust)
+    return {
+        "trusted": trust.trusted,
+        "sentence": words.verdict(trust),
+        "report": report[len(trust.faults) < 2 :],
+    }
 
 
 def badge(trace: Trace) -> dict[str, str] | None:

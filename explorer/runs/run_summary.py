@@ -12,7 +12,7 @@ def summary(trace: Trace) -> dict:
 
     sequences: `{output_tokens, text, score}` of each text that a strategy with num_return_sequences returns,
     best first; for all others only the output, without a score. `model_defaults`, if there are any: the
-    settings that came from the model's generation config.
+    settings that came from the model's generation config. `trust`, of an imported lane: see `trust_of`.
     """
     return {
         "strategy": trace.strategy,
@@ -26,7 +26,17 @@ def summary(trace: Trace) -> dict:
         "ended": trace.ended,
         "sequences": sequences(trace),
         **({"model_defaults": trace.model_defaults} if trace.model_defaults else {}),
+        **({"trust": trust_of(trace.trust)} if trace.trust else {}),
     }
+
+
+def trust_of(record: dict) -> dict:
+    """The report on an imported lane, with its sentences (`says`) and whether nothing fails (`trusted`)."""
+    from decoders.explain import trust as words  # few lanes need it
+    from decoders.trace.trust import Trust
+
+    trust = Trust.from_json(record)
+    return {**record, "trusted": trust.trusted, "says": words.report(trust)}
 
 
 def sequences(trace: Trace) -> list[dict]:

@@ -230,9 +230,9 @@ def test_a_file_that_is_none_is_refused_and_nothing_is_lost(page, tmp_path):
     section(page)
     before = page.evaluate("[decodingExplorer.run, decodingExplorer.lanes.map(l => l.count)]")
     choose(page, "notes.json", b"hello")
-    expect(page.get_by_text("notes.json was not opened. This file is not a trace")).to_be_visible()
+    expect(page.get_by_text("notes.json was not opened. This file is not JSON")).to_be_visible()
     choose(page, "counts.json", b'{"speculative_decoding": {"per_step_drafted": [3]}}')
-    words = "This file is neither a trace nor a chat completion with log-probabilities."
+    words = "This file is not recognised: it is no trace"
     expect(page.get_by_text(f"counts.json was not opened. {words}")).to_be_visible()
     choose(page, "notes.doc", b"hello")
     expect(page.get_by_text("Invalid file type")).to_be_visible()

@@ -12,7 +12,7 @@ from collections import Counter
 
 from decoders.explain.verdicts import reason_of
 from decoders.trace.events import Propose
-from decoders.trace.openai_import import UNTOLD
+from decoders.trace.imports.writer import UNTOLD
 from decoders.trace.trace import Trace
 from visualizers.analysis.cost_csv import text as safe
 from visualizers.analysis.lane_stats import ACCEPTED, BEHIND, REJECTED, Drafted, LaneFacts

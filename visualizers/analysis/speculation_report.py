@@ -9,9 +9,9 @@ from collections import Counter
 from decoders.roles import DRAFT_ROLES
 from decoders.speculative.theory import expected_tokens
 from decoders.trace.events import Forward
+from decoders.trace.imports.vllm_counts import LATEST, LOG, REQUEST, SERVER
 from decoders.trace.number_format import many
 from decoders.trace.trace import Trace
-from decoders.trace.vllm_counts import REQUEST
 from visualizers.analysis.calibration import reliability
 from visualizers.analysis.drafted_tokens import by_entropy, drafted_tokens, examples, untold
 from visualizers.analysis.lane_stats import (
@@ -29,6 +29,11 @@ from visualizers.analysis.lane_stats import (
 )
 
 RECENT = 8  # rounds of the running mean
+OVER = {  # what a server's counts are over
+    REQUEST: "one request",
+    SERVER: "all requests since the server started",
+    LOG: "the lines of its log",
+}
 FATES = {
     ACCEPTED: "accepted: in the text",
     REJECTED: "tested and rejected",
@@ -176,20 +181,21 @@ def named(values: dict) -> list[dict]:
 
 
 def counted(counts: dict) -> dict:
-    """The metrics of a server's counts (`decoders.trace.vllm_counts`): `{sentence, metrics, depths}`.
+    """The metrics of a server's counts (`decoders.trace.imports.vllm_counts`): `{sentence, metrics, depths}`.
 
     metrics: as `microscope` has them, those that are known; depths: `{depth, of_rounds, accepted}` of each
     place in the draft, empty if the server did not count by place.
     """
+    values = {name: counts[name] for name in NAMES if counts.get(name)}
+    if counts["over"] == LATEST:
+        return {"sentence": counted_sentence(counts), "metrics": named(values), "depths": []}
     drafts, drafted, passed = (
         counts[name] for name in ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
     )
-    levels = counts["num_accepted_tokens_per_pos"]
-    values = {name: counts[name] for name in NAMES if counts.get(name)} | {
-        "num_accepted_tokens": passed,
-        "draft_acceptance_rate": passed / drafted if drafted else 0.0,
-        "mean_acceptance_length": 1 + passed / drafts,
-    }
+    levels = counts["num_accepted_tokens_per_pos"] if drafts else []
+    values |= {"num_accepted_tokens": passed, "draft_acceptance_rate": passed / drafted if drafted else 0.0}
+    if drafts:
+        values["mean_acceptance_length"] = 1 + passed / drafts
     if levels:
         values["acceptance_rate_per_pos"] = [level / drafts for level in levels]
     rows = [{"depth": at, "of_rounds": n / drafts, "accepted": n} for at, n in enumerate(levels, 1)]
@@ -199,14 +205,19 @@ def counted(counts: dict) -> dict:
 def counted_sentence(counts: dict) -> str:
     """What was counted, and over what."""
     models = f" that runs {' and '.join(counts['models'])}" if counts["models"] else ""
-    over = "one request" if counts["over"] == REQUEST else "all requests since the server started"
-    length = 1 + counts["num_accepted_tokens"] / counts["num_drafts"]
-    passed = counts["num_accepted_tokens"]
+    if counts["over"] == LATEST:
+        return f"Rates of a server{models}, of its latest interval; it counts no tokens and no rounds."
+    over, passed, drafts = OVER[counts["over"]], counts["num_accepted_tokens"], counts["num_drafts"]
+    verb = "was" if passed == 1 else "were"
+    drafted = many(counts["num_draft_tokens"], "token")
+    if not drafts:
+        return (
+            f"Counts of a server{models}, over {over}: {drafted} drafted and {passed:,} accepted; it counts "
+            "no rounds, so tokens per round are unknown."
+        )
     return (
-        f"Counts of a server{models}, over {over}: {many(counts['num_drafts'], 'round')} drafted "
-        f"{many(counts['num_draft_tokens'], 'token')} and {passed:,} "
-        f"{'was' if passed == 1 else 'were'} accepted: "
-        f"{length:.2f} tokens per round, the target's own included."
+        f"Counts of a server{models}, over {over}: {many(drafts, 'round')} drafted {drafted} and {passed:,} "
+        f"{verb} accepted: {1 + passed / drafts:.2f} tokens per round, the target's own included."
     )
 
 

@@ -30,6 +30,7 @@ ABOVE, BELOW, LOWEST, WIDEST = (
 WIDENED = 5600  # maximum pixels of all columns together when they are widened for words
 TITLE = 58  # pixels between the panels and the title, for the subtitle and the legend
 LISTED = 16  # pixels of a line in a list at the side
+HATCH = 16  # pixels between two lines over a lane that is untrusted
 CHIPS = 88  # characters in a line of running text
 CHARACTER, LETTERS = 7.4, 17  # maximum pixels of a character in a sentence, and of a line of it
 TICK = 12  # minimum pixels between two numbers of a scale
@@ -121,6 +122,8 @@ def placed(trace: Trace, shown: Picture, plan: Plan, colours: Theme, step: int |
             if some:
                 data += traces(kind, some, room, colours)
     name_states(data, shown.head)
+    if untrusted(trace):
+        data += [hatch(room, colours) for room, _ in rooms.values()]
     total = sum(heights.values()) + GAP * (len(heights) - 1)
     left, right = shown.head.get("left") or 8, shown.head.get("right") or 8
     wide = min(WIDEST, column * (x[1] - x[0])) + left + right + 20
@@ -162,9 +165,34 @@ def title(trace: Trace, shown: Picture, step: int | None) -> dict:
     """The title (view and strategy) and the subtitle."""
     at = "" if step is None else f", after {step} of {many(len(trace.steps), 'step')}"
     text = f"<b>{plain(shown.head['title'])}</b> · {plain(trace.title)}{at}"
-    under = {"text": plain(shown.head["question"])}
+    doubt = untrusted(trace)
+    under = {"text": f"<b>{plain(doubt)}</b>" if doubt else plain(shown.head["question"])}
     place = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom"}
     return {"text": text, "subtitle": under, **place, "pad": {"b": TITLE}}
+
+
+def untrusted(trace: Trace) -> str | None:
+    """Why the file that a lane was made of is not to be trusted; None if nothing says so."""
+    if not trace.trust or not trace.trust["faults"]:
+        return None
+    from decoders.explain.trust import verdict  # few lanes need it
+    from decoders.trace.trust import Trust
+
+    return verdict(Trust.from_json(trace.trust))
+
+
+def hatch(room: Room, colours: Theme) -> dict:
+    """Diagonals over a panel, HATCH pixels apart: its lane is untrusted."""
+    wide, tall = room.column * (room.x[1] - room.x[0]), room.row * abs(room.y1 - room.y0)
+    down = 1 if room.y1 > room.y0 else -1
+
+    def at(across: float, below: float) -> tuple[float, float]:
+        return room.x[0] + across / room.column, room.y0 + down * below / room.row
+
+    starts = range(HATCH, int(wide + tall), HATCH)  # pixels along the upper edge, and on beyond it
+    strokes = ([at(min(s, wide), max(0, s - wide)), at(max(0, s - tall), min(s, tall))] for s in starts)
+    look = {"color": colours.state["rejected"]["color"], "width": 1}
+    return lines(strokes, room, line=look, opacity=0.35)
 
 
 def columns(head: dict, marks: list[Op]) -> tuple[float, float]:

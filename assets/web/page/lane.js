@@ -326,6 +326,7 @@ page.LanePane = class {
     this.shown = 0;
     this.dirty = true;
     this.answerState = {};
+    this.drawTrust(null);
     this.drawCosts();
     this.ended.textContent = "";
     this.badge.hidden = true;
@@ -357,6 +358,7 @@ page.LanePane = class {
       this.before = null;
       this.drawing().reset(answer.head);
     }
+    if ("trust" in answer) this.drawTrust(answer.trust);
     if (answer.view === this.view && this.head) {
       const fresh = answer.ops.slice(this.ops.length - answer.from);
       this.drawing().feed(fresh.map((ops, i) => ({ step: this.ops.length + i, ops })));
@@ -398,6 +400,15 @@ page.LanePane = class {
     this.ended.classList.toggle("wrong", Boolean(problem));
     this.drawHint();
     this.steps.draw();
+  }
+
+  // What was checked of the file that an imported lane was made of; hatched where something fails.
+  drawTrust(trust) {
+    const [summary, list] = this.trust.children;
+    this.trust.hidden = !trust;
+    this.element.classList.toggle("untrusted", Boolean(trust) && !trust.trusted);
+    summary.textContent = trust?.sentence || "";
+    list.replaceChildren(...(trust?.report || []).map((sentence) => h("li", {}, sentence)));
   }
 
   drawCosts(row) {

@@ -4,6 +4,9 @@
 const INPUT = '[data-testid="Dropped file-upload-button"]';
 const KEPT = { run: null, "trace of lane": 0 }; // forms that the page can make of what it has been told
 
+const MOST = 11 * 2 ** 20, // bytes of several files: a third larger as text, they are one upload
+  MOST_FILES = 2000;
+
 class Traces {
   constructor(app) {
     this.app = app;
@@ -64,12 +67,30 @@ class Traces {
     input.dispatchEvent(new Event("change", { bubbles: true }));
   }
 
+  // Several files, or folders with all that is in them, go up as one: explorer/export/opened_files.py takes
+  // them apart.
+  async openMany(entries, files) {
+    const found = entries.length ? await page.filesIn(entries) : files.map((file) => [file.name, file]);
+    const size = found.reduce((sum, [, file]) => sum + file.size, 0);
+    if (!found.length) return this.app.fail("There is no file in this folder.");
+    if (size > MOST || found.length > MOST_FILES)
+      return this.app.fail(
+        "These files are more than the page takes at once; open them with the command decoding-explorer open.",
+      );
+    const packed = await Promise.all(
+      found.map(async ([name, file]) => ({ name, data: await page.base64(file) })),
+    );
+    const bundle = JSON.stringify({ kind: "decoding-explorer-files", files: packed });
+    this.open(new File([bundle], found.length + " files.json", { type: "application/json" }));
+  }
+
   // The app has read a file; what is on the page stays if it could not.
   opened(result) {
     const { app, waiting } = this,
       other = waiting && waiting.message && waiting.run !== app.run;
     this.waiting = null;
-    if (result.counts) app.showSection("traces"); // they are a card there, and no run
+    if (result.listed) app.showSection("traces"); // a table or a card there, and no run
+    if (result.record) app.showSection("decode"); // a row of that table, as a lane
     if (app.section !== "traces") app.fail(result.error || "");
     if (!result.error && result.run && !other)
       this.show(result, (waiting && waiting.message) || "Opened " + result.file + ".");
@@ -116,8 +137,9 @@ class Traces {
       if (!event.dataTransfer?.types.includes("Files")) return;
       event.preventDefault();
       root.classList.toggle("dropping", event.type === "dragover");
-      const { files } = event.dataTransfer; // none before they are dropped
-      if (files.length > 1) this.app.fail("One file at a time: a run of several lanes is one file.");
+      const { files, items } = event.dataTransfer; // none before they are dropped
+      const entries = [...items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+      if (files.length > 1 || entries.some((entry) => entry.isDirectory)) this.openMany(entries, [...files]);
       else if (files.length) this.open(files[0]);
     };
     for (const name of ["dragover", "drop"]) document.addEventListener(name, over);
@@ -127,6 +149,35 @@ class Traces {
     );
   }
 }
+
+// [path, file] of all files in dropped entries and their folders, without those that are hidden.
+page.filesIn = async function (entries, before = "") {
+  const found = [];
+  for (const entry of entries.filter(({ name }) => !name.startsWith("."))) {
+    const path = before + entry.name;
+    if (entry.isFile) {
+      found.push([path, await new Promise((done, failed) => entry.file(done, failed))]);
+      continue;
+    }
+    const reader = entry.createReader();
+    for (;;) {
+      // it lists a hundred at a time
+      const some = await new Promise((done, failed) => reader.readEntries(done, failed));
+      if (!some.length || found.length > MOST_FILES) break;
+      found.push(...(await page.filesIn(some, path + "/")));
+    }
+  }
+  return found;
+};
+
+page.base64 = function (file) {
+  return new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
+    reader.onerror = () => failed(reader.error);
+    reader.readAsDataURL(file);
+  });
+};
 
 // Opens a decoding of a stored experiment in a lane (explorer/page/tabs/experiments.py).
 page.openCall = async function (name, number, title) {

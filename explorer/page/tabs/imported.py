@@ -32,7 +32,7 @@ class Card:
         return [self.body, self.sentence, self.metrics, *self.figure.parts]
 
     def updates(self, counts: dict, file: str, look: str) -> dict:
-        """The component updates that show counts read by `decoders.trace.vllm_counts`."""
+        """The component updates that show counts read by `decoders.trace.imports.vllm_counts`."""
         from visualizers.figures.draft_positions import counted_depths  # on demand: plotly is slow to import
 
         report = counted(counts)

@@ -20,13 +20,13 @@ from decoders import memory_options
 from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from decoders.view_names import current
-from explorer.export import run_file
+from explorer.export import opened_files
 from explorer.export.foreign_traces import declarations
 from explorer.page.qr_code import svg
-from explorer.page.save_and_open import open_file, picture_name, save_file
-from explorer.page.tabs import FETCH, UNTRACKED, imported, on_screen
+from explorer.page.save_and_open import picture_name, save_file, show_run
+from explorer.page.tabs import FETCH, UNTRACKED, imported, on_screen, records
 from explorer.page.tabs.experiments import escaped
-from explorer.page.uploads import NO_ROOM, Uploaded
+from explorer.page.uploads import LOST, NO_ROOM, Uploaded
 from explorer.page_requests import Save, Session, View
 from explorer.runs.run_state import Run
 from explorer.runs.scheduler import GONE, Runs
@@ -64,7 +64,7 @@ OF_LANE = {
     "drafted": "Save drafted tokens",
 }
 PICTURES = {"graph": "Save graph", "figure": "Save figure", "slide": "Save slide (16:9)"}
-FILES = [".json", ".gz", ".html", ".htm", ".txt", ".prom"]  # that can be opened
+FILES = [".json", ".jsonl", ".ndjson", ".gz", ".html", ".htm", ".txt", ".log", ".prom"]  # that can be opened
 GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies", "notes"]
 ENDINGS = [("GraphML", "graphml"), ("GEXF", "gexf"), ("DOT", "dot"), ("JSON", "json")]
 
@@ -339,24 +339,31 @@ def sentence(seen: on_screen.Screen | None) -> str:
 def build_open(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown) -> None:
     """Declares the section Open: a file is uploaded, read, and shown as a run of this page."""
     gr.Markdown(
-        "## Open\nDrop a file on this page or choose one: a trace, a run, a saved page, a server's JSON "
-        "answer with log-probabilities, or vLLM's draft counts (the text of /metrics, or JSON)."
+        "## Open\nDrop a file on this page, several, or a folder, or choose one: a trace, a run or a saved "
+        "page; an answer of llama.cpp, SGLang, Ollama or any server that answers as OpenAI does; records of "
+        "lm-evaluation-harness, prime-rl, slime or verl; metrics or a log of a server that drafts. Each is "
+        "checked before it is drawn."
     )
     with gr.Row():
         chosen = gr.UploadButton("Open a file", size="md", file_types=FILES, scale=0, min_width=160)
-    card = imported.card()
+    card, listed = imported.card(), records.records_table()
 
     async def open_upload(_: None, upload: str) -> dict:
         def opened() -> dict:
             asked = read(Upload, parsed(upload.encode(errors="replace")))
             name, data = asked.file.name, asked.file.take()
             try:
-                counts = run_file.counts(data)
-                result = {"counts": True} if counts else open_file(runs, data, asked.session)
+                found = opened_files.opened(data, name)
+                lane = found.run or (found.lane(1) if len(found.records) == 1 and not found.counts else None)
+                result = show_run(runs, *lane, asked.session) if lane else {"listed": True}
             except Refusal as error:
                 raise Refusal(f"{name} was not opened. {error}") from error
-            answer = {dropped.answer: json.dumps({**result, "file": name}), says: ""}
-            return answer | (card.updates(counts, name, asked.look) if counts else card.updates_to_hide())
+            shown = {dropped.answer: json.dumps({**result, "file": name}), says: ""}
+            counts, many = next(iter(found.counts), None), not lane and found.records
+            shown |= card.updates(counts[1], counts[0], asked.look) if counts else card.updates_to_hide()
+            return shown | (
+                listed.updates(found, data, name, asked.session) if many else listed.updates_to_hide()
+            )
 
         try:
             return await asyncio.to_thread(opened)
@@ -367,12 +374,29 @@ def build_open(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown)
         done = one.upload(
             open_upload,
             [one, screen],
-            [dropped.answer, says, *card.parts],
+            [dropped.answer, says, *card.parts, *listed.parts],
             js="(file) => [null, ExplorerPage.app.traces.visit(file)]",
             show_progress_on=says,
             api_visibility="private",
         )
         done.success(None, dropped.answer, None, js=OPENED)
+
+    async def open_record(kept: tuple | None, event: gr.SelectData) -> tuple[str, str]:
+        def chosen() -> tuple[str, str]:
+            session, file, _ = kept
+            number = int(event.row_value[0])
+            result = show_run(runs, *records.file_of(kept).lane(number), session)
+            return json.dumps({**result, "file": f"record {number} of {file}", "record": number}), ""
+
+        try:
+            return await asyncio.to_thread(chosen) if kept else (gr.skip(), LOST)
+        except Refusal as error:
+            return json.dumps({"error": str(error)}), escaped(str(error))
+
+    picked = listed.rows.select(
+        open_record, listed.kept, [dropped.answer, says], show_progress_on=says, api_visibility="private"
+    )
+    picked.success(None, dropped.answer, None, js=OPENED)
 
 
 def build_share(says: gr.Markdown) -> None:

@@ -12,11 +12,13 @@ import sys
 import pytest
 
 from decoders.refusal import Refusal
-from decoders.trace import json_file, openai_import, trace, vllm_counts
+from decoders.trace import json_file, trace
+from decoders.trace.imports import answer as answers
+from decoders.trace.imports import vllm_counts
 from explorer.export import run_file
 from explorer.runs.run_state import PIECE_OPS, answer
 from explorer.runs.scheduler import Runs
-from tests.decoders.trace.test_openai_import import named, of, response
+from tests.decoders.trace.imports.test_openai import named, of, response
 from tests.helpers.bad_files import small_trace
 
 MEGABYTES = 200  # that opening a file may take besides what it finds
@@ -58,10 +60,10 @@ def listing(tokens: int, listed: int) -> dict:
 
 
 ACCEPTED = {
-    "rounds of an answer": lambda: drafting(openai_import.MAX_TOKENS, openai_import.MAX_DRAFTED),
-    "one round of an answer": lambda: response(1, [openai_import.MAX_TOKENS], [0]),
+    "rounds of an answer": lambda: drafting(answers.MAX_TOKENS, answers.MAX_DRAFTED),
+    "one round of an answer": lambda: response(1, [answers.MAX_TOKENS], [0]),
     "likely tokens of an answer": lambda: listing(4000, 25),
-    "likely tokens at one place": lambda: listing(1, openai_import.MAX_LISTED),
+    "likely tokens at one place": lambda: listing(1, answers.MAX_LISTED),
     "candidates of a trace": lambda: record(steps=steps(1500, 100)),
     "candidates in one step": lambda: record(steps=steps(1, trace.MAX_STEP_EVENTS)),
     "steps of a trace": lambda: record(steps=steps(trace.MAX_STEPS, 1)),
@@ -73,7 +75,7 @@ ACCEPTED = {
 }
 REFUSED = {
     "drafted 16,777,216 tokens": lambda: response(4096, [4096] * 4096, [0] * 4096),
-    "lists 100,001 likely tokens": lambda: listing(1, openai_import.MAX_LISTED + 1),
+    "lists 100,001 likely tokens": lambda: listing(1, answers.MAX_LISTED + 1),
     "150,001 events,": lambda: record(steps=[*steps(1500, 100), *steps(1, 1)]),
     "20,001 events in one step": lambda: record(steps=steps(1, trace.MAX_STEP_EVENTS + 1)),
     "20,001 steps": lambda: record(steps=steps(trace.MAX_STEPS + 1, 0)),

@@ -182,13 +182,13 @@ def test_what_no_page_asks_for_is_refused(runs, request_, says):
         (b"hello 5", "not JSON"),
         (
             b'{"speculative_decoding": {"per_step_drafted": [3]}}',
-            "neither a trace nor a chat completion with log",
+            "not recognised: it is no trace",
         ),
-        (b'{"metrics": {"speculative_decoding": {}}}', "neither a trace nor a chat completion with log"),
-        (b"[]", "neither a trace"),
+        (b'{"metrics": {"speculative_decoding": {}}}', "not recognised: it is no trace"),
+        (b"[]", "not recognised"),
         (
             b"# HELP vllm:spec_decode_num_drafts_total Number of drafts.\n",
-            "These are a server's metrics: neither",
+            "These are a server's counts",
         ),
         (b'vllm:spec_decode_num_drafts_total{engine="0"} 10.0\n', "The tab Traces shows what they count"),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.trace.events import Commit, Distribution, Propose, Verdict
-from decoders.trace.openai_import import from_response
+from decoders.trace.imports.dialects import trace_of as from_response
 from decoders.trace.trace import Trace
 from tests.helpers import tiny_models
 from tests.helpers.hand_traces import trace_of

@@ -15,7 +15,8 @@ from explorer.page.save_and_open import open_file, save_file
 from explorer.page.tabs.traces import views_of
 from explorer.page_requests import Save
 from explorer.runs.view_cache import Fold
-from tests.decoders.trace.test_openai_import import named, of, response
+from tests.decoders.trace.imports import samples
+from tests.decoders.trace.imports.test_openai import named, of, response
 from tests.explorer.page.tabs.conftest import ME
 from tests.helpers.bad_files import small_trace
 
@@ -56,6 +57,10 @@ FILES = {
     "answer without likely tokens": lambda: json.dumps(of(named("a", -3.0), named("b", -9999.0))),
     "answer with one likely token": lambda: json.dumps(of(named("a", -3.0, ("a", -3.0)))),
     "answer with rounds": lambda: json.dumps(response(7, [3, 3, 1], [2, 0, 1])),
+    "untrusted answer": lambda: json.dumps(samples.LLAMA | {"content": "The cow sat."}),
+    "answer with the draft's probabilities": lambda: json.dumps(samples.FASTDEPLOY),
+    "options of an evaluation": lambda: json.dumps(samples.HARNESS),
+    "rollout": lambda: json.dumps(samples.PRIME),
 }
 
 
@@ -113,6 +118,21 @@ def test_what_was_opened_is_saved_and_opened_again(runs, opened):
         assert again["setup"]["lanes"] == opened["setup"]["lanes"]
     for form in ("trace", "costs", "figure"):
         assert save_file(runs, run, Save(run=run.id, form=form, lane=0)).data
+
+
+def test_an_untrusted_lane_says_so_wherever_it_is_drawn(runs):
+    data = json.dumps(samples.LLAMA | {"content": "The cow sat."}).encode()
+    opened = open_file(runs, data, ME)
+    (lane,), (trace,) = opened["answer"]["lanes"], lanes(runs, opened)
+    assert not lane["trust"]["trusted"] and "do not spell the text" in lane["trust"]["sentence"]
+    figure = trace.figure("entropy")
+    assert "Untrusted" in figure.layout.title.subtitle.text
+    trusted = open_file(runs, json.dumps(samples.LLAMA).encode(), ME)
+    (sound,) = lanes(runs, trusted)
+    assert trusted["answer"]["lanes"][0]["trust"]["trusted"]
+    assert len(figure.data) == len(sound.figure("entropy").data) + 4  # a hatch over each panel
+    assert "Untrusted" in picture(trace, "text") and "Untrusted" not in picture(sound, "text")
+    assert open_file(runs, json.dumps(foreign()).encode(), ME)["answer"]["lanes"][0]["trust"] is None
 
 
 def test_parameters_that_no_field_holds_are_shown_as_text(runs):

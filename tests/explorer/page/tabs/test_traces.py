@@ -1,6 +1,7 @@
 """The tab Traces without a browser: what its events make of what the page says, and of a stranger's words."""
 
 import asyncio
+import base64
 import csv
 import gzip
 import json
@@ -11,9 +12,10 @@ import gradio as gr
 import pytest
 
 from explorer.catalog import recorded_runs
-from explorer.export import run_file
-from explorer.page.tabs import on_screen, traces
+from explorer.export import opened_files, run_file
+from explorer.page.tabs import on_screen, records, traces
 from explorer.runs.scheduler import GONE, Runs
+from tests.decoders.trace.imports import samples
 from tests.helpers.scripted_lane import ScriptedLane
 from visualizers.figures.theme import theme
 
@@ -215,8 +217,8 @@ def test_a_file_is_opened_as_a_run_of_this_page_only_and_is_gone_then(tab, butto
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"hello", "<b>.json was not opened. This file is not a trace: it is not JSON."),
-        (b'{"metrics": {}}', "<b>.json was not opened. This file is neither a trace nor a chat completion"),
+        (b"hello", "<b>.json was not opened. This file is not JSON and not recognised"),
+        (b'{"metrics": {}}', "<b>.json was not opened. This file is not recognised: it is no trace"),
     ],
 )
 def test_what_cannot_be_opened_is_one_sentence_and_gone_too(tab, data, says):
@@ -254,8 +256,8 @@ def test_a_server_s_counts_are_a_card_and_no_run(tab, data):
     before = set(tab.runs.runs)
     visit = {"session": ME, "look": "dark", "file": {"path": upload(tab, data), "name": "me*trics.txt"}}
     answer, says, *card = tab.event("Open a file", None, json.dumps(visit)).values()
-    body, sentence, table, figure, words = card
-    assert json.loads(answer) == {"counts": True, "file": "me*trics.txt"} and says == ""
+    body, sentence, table, figure, words, *_ = card
+    assert json.loads(answer) == {"listed": True, "file": "me*trics.txt"} and says == ""
     assert set(tab.runs.runs) == before and not list(tab.folder.iterdir())
     assert body.visible and "10 rounds drafted 30 tokens and 15 were accepted: 2.50 tokens" in sentence
     assert sentence.startswith("### me\\*trics.txt")
@@ -277,3 +279,36 @@ def test_a_run_that_is_opened_takes_the_card_away_and_bad_counts_are_one_sentenc
     answer, says = opened(tab, "Open a file", json.dumps(visit))
     assert says.startswith("m.txt was not opened. These counts contradict themselves: more tokens were acc")
     assert json.loads(answer) == {"error": says}
+
+
+def test_a_file_of_records_is_a_table_and_a_row_a_lane(tab):
+    better = samples.PRIME | {"rewards": [1.0] * 4}
+    data = samples.lines(better, samples.PRIME)
+    visit = {"session": ME, "file": {"path": upload(tab, data), "name": "r.jsonl"}}
+    before = set(tab.runs.runs)
+    answer, says, *parts = tab.event("Open a file", None, json.dumps(visit)).values()
+    body, sentence, rows, kept = parts[-4:]
+    assert json.loads(answer) == {"listed": True, "file": "r.jsonl"} and says == ""
+    assert body.visible and "2 records" in sentence and [row[0] for row in rows] == ["2", "1"]
+    assert set(tab.runs.runs) == before and not list(tab.folder.iterdir())
+    found = opened_files.cells(records.file_of(kept).rows()[0])
+    assert found == rows[0] and found[-1] == "nothing fails"
+    _, (trace,) = records.file_of(kept).lane(int(rows[0][0]))
+    assert trace.text() == "⟨8⟩⟨9⟩⟨10⟩"
+
+
+def test_several_files_come_as_one_and_are_taken_apart(tab):
+    held = {"good.json": json.dumps(samples.LLAMA).encode(), "vllm.log": samples.VLLM_LOG, "b.md": b"Notes."}
+    held["bad.json"] = json.dumps(samples.LLAMA | {"content": "The cow sat."}).encode()
+    packed = [{"name": name, "data": base64.b64encode(data).decode()} for name, data in held.items()]
+    bundle = json.dumps({"kind": "decoding-explorer-files", "files": packed}, separators=(",", ":")).encode()
+    visit = {"session": ME, "file": {"path": upload(tab, bundle), "name": "4 files.json"}}
+    answer, _, *parts = tab.event("Open a file", None, json.dumps(visit)).values()
+    assert json.loads(answer)["listed"] and parts[0].visible and "20 rounds drafted" in parts[1]
+    _, sentence, rows, _ = parts[-4:]
+    assert "Not recognised: 1." in sentence and [row[1] for row in rows] == ["bad.json", "good.json"]
+    assert rows[0][-1].startswith("Untrusted: the tokens do not spell")
+    broken = bundle.replace(packed[0]["data"].encode(), b"?")
+    visit["file"]["path"] = upload(tab, broken)
+    answer, _ = opened(tab, "Open a file", json.dumps(visit))
+    assert "arrived damaged" in json.loads(answer)["error"]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from decoders.trace.vllm_counts import from_json, from_prometheus
+from decoders.trace.imports.vllm_counts import from_json, from_prometheus
 from explorer.export import run_file
 
 TEXT = """# HELP vllm:num_requests_running Number of requests in model execution batches.

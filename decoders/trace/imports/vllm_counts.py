@@ -1,4 +1,5 @@
 """Reads a server's counts of speculative decoding in vLLM's formats, Prometheus text or JSON. Makes no trace.
+The metrics of llama.cpp and SGLang are in metrics_text.py, lines of logs in log_lines.py.
 
 vLLM's metrics endpoint counts over all requests since the server started (`vllm:spec_decode_num_drafts` and
 others); its JSON answers may count over one request (`metrics.speculative_decoding`). Neither says which
@@ -9,11 +10,12 @@ import re
 from typing import Any
 
 from decoders.refusal import Refusal
+from decoders.trace.imports.answer import MAX_NAME, Counts
 
-SERVER, REQUEST = "server", "request"  # what was counted over
+# What was counted over; of LATEST only rates are known: SGLang's metrics are gauges.
+SERVER, REQUEST, LOG, LATEST = "server", "request", "log", "latest"
 MAX_COUNT = 2**53  # largest count that is accepted
 MAX_PLACES = 64  # longest draft that is accepted
-MAX_NAME = 60  # characters of a model's name
 # Name of a count -> its name in the counts of one request.
 NAMES = {
     "num_drafts": "num_spec_steps",
@@ -84,6 +86,17 @@ def from_json(record: object) -> dict | None:
     return None
 
 
+def of_answer(record: dict, found: Counts) -> dict | None:
+    """The counts of an answer, in the form of `checked`; None if it drafted nothing that it counts."""
+    if found.drafted is None or found.accepted is None:
+        return None
+    model = [record["model"][:MAX_NAME]] if isinstance(record.get("model"), str) else []
+    numbers = (found.drafts, found.drafted, found.accepted)
+    rounds = list(found.histogram or ())
+    places = {PLACES: at_least(rounds)} | ({HISTOGRAM: rounds} if rounds else {})
+    return checked({"over": REQUEST, "models": model, **dict(zip(NAMES, numbers, strict=True)), **places})
+
+
 def plain_name(name: str) -> str:
     """A metric's name without vLLM's prefix and Prometheus's suffix."""
     return re.sub(r"^vllm[:_]spec_decode_|_total$", "", name)
@@ -120,15 +133,16 @@ def at_least(rounds: list[int]) -> list[int]:
 def checked(counts: dict) -> dict:
     """`{over, models, num_drafts, num_draft_tokens, num_accepted_tokens, num_accepted_tokens_per_pos}`.
 
-    over: SERVER or REQUEST. The last one is empty if it is not known; a request may also have
-    acceptance_histogram. Raises Refusal with one sentence if the counts contradict each other.
+    over: SERVER, REQUEST or LOG. num_drafts is None if rounds are not counted, the last one empty if it is
+    not known; a request may also have acceptance_histogram. Raises Refusal with one sentence if the counts
+    contradict each other.
     """
     drafts, drafted, accepted = (counts[name] for name in NAMES)
-    if not drafts:
+    if not (drafts or drafted):
         raise Refusal(NO_DRAFT)
     if accepted > drafted:
         raise Refusal(CONTRADICTION.format("more tokens were accepted than drafted"))
-    if any(place > drafts for place in counts[PLACES]):
+    if drafts is not None and any(place > drafts for place in counts[PLACES]):
         many = "a position of the draft was accepted in more rounds than there were"
         raise Refusal(CONTRADICTION.format(many))
     if counts.get(HISTOGRAM) and sum(counts[HISTOGRAM]) != drafts:
