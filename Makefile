@@ -55,6 +55,7 @@ vllm: setup
 	test -x .vllm/bin/python || $(PYTHON) -m venv .vllm
 	.vllm/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements-vllm.txt
 	.vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	.vllm/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(BIN)/python -m pytest -m vllm tests/decoders/models/test_vllm.py
 
 bench: setup

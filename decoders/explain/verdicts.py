@@ -52,6 +52,16 @@ def token_rejection(p: float, q: float, u: float | None, accepted: bool, slot: i
     return f"{comparison} u = {drawn} is {'smaller' if accepted else 'larger'}: {fate}."
 
 
+def certain_draft(p: float, u: float | None, accepted: bool) -> str:
+    """Without q: it counts as 1."""
+    test = f"No probability of the draft is known, so it counts as certain (q = 1): accepted with p = {number(p)}"
+    fate = "accepted" if accepted else "rejected"
+    if u is None:
+        return f"{test}; {fate}."
+    shown_p, _, _, drawn = compared(p, 1.0, u)
+    return f"{test.removesuffix(number(p))}{shown_p}; u = {drawn} is {'smaller' if accepted else 'larger'}: {fate}."
+
+
 def k_seq(p: float, q: float, rho: float, probability: float, accepted: bool) -> str:
     fate = "It was accepted." if accepted else "It was rejected."
     divided = f"p / (rho q) = {number(p)} / ({number(rho)} x {number(q)})"
@@ -187,6 +197,7 @@ SENTENCES: dict[Code, str | Callable[..., str]] = {
     Code.DREW_IT: with_p("Accepted: the target drew this token too, with probability {}."),
     Code.DREW_ANOTHER: with_p("Rejected: the target drew another token; this one had probability {}."),
     Code.TOKEN_REJECTION: token_rejection,
+    Code.CERTAIN_DRAFT: certain_draft,
     Code.K_SEQ: k_seq,
     Code.BLOCK: block,
     Code.TRAVERSAL: traversal,

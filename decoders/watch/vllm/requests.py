@@ -1,0 +1,396 @@
+"""Makes one trace per request of a spool's records: rounds as our own draft-and-verify loop records them.
+
+Counts are vLLM's: an accepted token counts as accepted even where the text ended before it, and is committed
+only if it belongs to the text.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from decoders import registry
+from decoders.models.catalog import SHIPPED
+from decoders.speculative.draft_verify_loop import record_verdicts
+from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, TokenTest, Verification
+from decoders.trace.endings import END_OF_TEXT, MAX_NEW_TOKENS
+from decoders.trace.events import Commit, Distribution, Forward
+from decoders.trace.reasons import Code, Reason
+from decoders.trace.trace import Trace
+from decoders.watch.header import LARGEST_SEED, own_parameters
+from decoders.watch.recording import Recording
+from decoders.watch.vllm.spool import Record
+
+MAX_TRACE_BYTES = 24 * 2**20  # of one trace's events, as JSON; files larger than 64 MiB cannot be opened
+EVENT_BYTES = 24  # of a pair of token and log-probability, about
+# vLLM's name of a proposer -> our strategy of that kind; others are drafted like by a draft model.
+STRATEGIES = {
+    None: "greedy",
+    "draft_model": "speculative",
+    "ngram": "prompt_lookup",
+    "ngram_gpu": "prompt_lookup",
+    "suffix": "prompt_lookup",
+    "eagle": "eagle",
+    "eagle3": "eagle3",
+    "medusa": "medusa",
+    "mlp_speculator": "mlp_speculator",
+}
+COPIES = ("ngram", "ngram_gpu", "suffix")  # proposers that copy from the text
+NO_Q = {
+    True: "vLLM gave no probabilities of these drafts: they are copied from the text, so each counts as certain.",
+    False: "vLLM gave no probabilities of these drafts: it takes the most likely ones, so each counts as certain.",
+}
+
+
+@dataclass
+class Moment:
+    """A clock that shows what it is set to."""
+
+    seconds: float = 0.0
+
+    def now(self) -> float:
+        """Seconds since the request began."""
+        return self.seconds
+
+
+@dataclass
+class Place:
+    """One row of numbers of a request's step, by the names of `measured.of_rows`."""
+
+    arrays: dict[str, np.ndarray]
+    row: int
+
+    def of(self, token: int, name: str = "raw") -> float:
+        """The log-probability of the drafted token (0) or the one that was written (1) here."""
+        return finite(float(self.arrays[f"{name}.of"][self.row, token]))
+
+    def distribution(self, name: str, node: int, view: str) -> Distribution:
+        """What was on offer here."""
+        ids, logprobs = self.arrays[f"{name}.top"][self.row], self.arrays[f"{name}.logprobs"][self.row]
+        pairs = zip(ids.tolist(), logprobs.tolist(), strict=True)
+        top = [[token, finite(logprob)] for token, logprob in pairs if logprob > -1e30]
+        rest, entropy, among = (
+            self.arrays[f"{name}.{kind}"][self.row].item() for kind in ("rest", "entropy", "among")
+        )
+        return Distribution(node, view, top, finite(rest), max(0.0, finite(entropy)), among=among)
+
+    def best(self) -> int:
+        """The most likely token before any processor."""
+        return int(self.arrays["raw.top"][self.row, 0])
+
+
+@dataclass
+class Step:
+    """What one step of the engine did for one request."""
+
+    seconds: float  # since the engine's clock began, at its end
+    forward: Forward
+    drafting: float  # seconds of the drafter before it
+    drafted: list[int]
+    written: list[int]
+    raw: list[Place]  # one for each drafted token and one after them
+    processed: list[tuple[str, Place]]  # the same after the processors, as name and place; empty if unchanged
+    draft: list[Place]  # one for each drafted token, empty without q
+    us: list[float]
+    residual: float | None = None
+
+
+def finite(value: float) -> float:
+    """A number that JSON has: a broken sampler may give others."""
+    return value if math.isfinite(value) else -1e9 if value != math.inf else 1e9
+
+
+@dataclass
+class Request:
+    """One request and the trace that grows."""
+
+    engine: dict[str, Any]
+    begun: dict[str, Any]
+    bytes_of: Callable[[int], bytes]
+    start: float | None = None
+    used: int = 0  # bytes, about
+    drafts: int = 0
+    recording: Recording = field(init=False)
+    clock: Moment = field(default_factory=Moment)
+
+    def __post_init__(self) -> None:
+        params = self.begun["params"]
+        trace = header(self.engine, self.begun)
+        ends = {params["eos"], *(params["stop_token_ids"] or ())} - {None}
+        room = self.engine["longest"] - len(trace.prompt)
+        budget = min(room, (params["max_tokens"] or room) - len(self.begun["written"]))
+        self.recording = Recording(trace, self.bytes_of, frozenset(ends), budget, self.clock)
+        self.recording.note(
+            f"Recorded from vLLM {self.engine['version']}'s own sampler, request {self.begun['request']}."
+        )
+        if self.begun["written"]:
+            count = len(self.begun["written"])
+            self.recording.note(f"It had written {count} tokens before: they stand in the prompt here.")
+
+    @property
+    def trace(self) -> Trace:
+        """The trace so far."""
+        return self.recording.trace
+
+    def preempted(self) -> None:
+        """vLLM took its memory away; it reads its text again later."""
+        if self.recording.open:
+            self.recording.note("vLLM put this request off for lack of memory, and reads its text again.")
+
+    def end(self, sentence: str) -> None:
+        """vLLM has no more of it."""
+        self.recording.end(sentence)
+
+    def step(self, step: Step) -> None:
+        """Records a step: of a text that is over only what vLLM counts."""
+        recording = self.recording
+        if self.start is None:
+            self.start = step.forward.start
+        self.clock.seconds = step.seconds - self.start
+        step.forward.start -= self.start
+        if not recording.open:
+            return
+        if step.drafted and step.drafting and self.engine["method"] not in COPIES:
+            begin = max(0.0, step.forward.start - step.drafting)
+            recording.forward(Forward("draft", "draft", len(step.drafted), 1, begin, step.drafting))
+        recording.forward(step.forward)
+        if not step.written:  # a part of the prompt was read
+            return
+        self._round(step)
+        recording.close_step()
+        self._close(step)
+
+    def _round(self, step: Step) -> None:
+        recording, tip = self.recording, self.recording.tip
+        draft, accepted = Draft(tip), len(step.written) - 1
+        parent = tip
+        for token, place in zip(step.drafted, step.draft or [None] * len(step.drafted), strict=True):
+            logprob = None if place is None else place.of(0, "draft")
+            source = "prompt" if self.engine["method"] in COPIES else "draft"
+            fill = FIXED if place is None else SAMPLED
+            parent = draft.propose(recording, parent, token, logprob, source=source, fill=fill)
+        nodes = [tip, *draft.nodes]
+        if step.drafted and not self.drafts and not step.draft and self.temperature:
+            recording.note(NO_Q[self.engine["method"] in COPIES])
+        self.drafts += bool(step.drafted)
+        kept = self._kept(step.written)
+        own = None if kept <= accepted else step.written[accepted]
+        verification = self._verified(step, draft, accepted, own)
+        for node, place in zip(nodes, step.draft, strict=False):
+            self._offer(place.distribution("draft", node, "draft"))
+        for node, place in zip(nodes, step.raw[: accepted + 1], strict=False):
+            self._offer(place.distribution("raw", node, "target"))
+        for node, (name, place) in zip(nodes, step.processed[: accepted + 1], strict=False):
+            self._offer(place.distribution(name, node, "processed"))
+        raw = {node: self._known(place, step, at) for at, (node, place) in enumerate(zip(nodes, step.raw))}
+        recorded = record_verdicts(recording, draft, verification, raw)
+        written = [place.of(1) for place in step.raw[:kept]]
+        recording.commit(recorded[:kept], written)
+
+    @property
+    def temperature(self) -> float:
+        """0 if it always takes the most likely token."""
+        return self.begun["params"]["temperature"] or 0.0
+
+    def _known(self, place: Place, step: Step, at: int) -> dict[int, float]:
+        """The target's log-probabilities of the tokens that matter at a place."""
+        ids, logprobs = place.arrays["raw.top"][place.row], place.arrays["raw.logprobs"][place.row]
+        known = dict(zip(ids.tolist(), map(finite, logprobs.tolist()), strict=True))
+        if at < len(step.drafted):
+            known[step.drafted[at]] = place.of(0)
+        if at < len(step.written):
+            known[step.written[at]] = place.of(1)
+        return known
+
+    def _offer(self, event: Distribution) -> None:
+        self.recording.spell(token for token, _ in event.top)
+        self.recording.events.append(event)
+        self.used += EVENT_BYTES * (len(event.top) + 4)
+
+    def _kept(self, written: list[int]) -> int:
+        """How many of these tokens belong to the text: vLLM drops what follows its end."""
+        recording = self.recording
+        for place, token in enumerate(written, 1):
+            if token in recording.eos or recording.written + place >= recording.budget:
+                return place
+        return len(written)
+
+    def _verified(self, step: Step, draft: Draft, accepted: int, own: int | None) -> Verification:
+        """The tests that vLLM made, with its numbers."""
+        made = Verification(path=draft.nodes[:accepted], token=own)
+        for at, node in enumerate(draft.nodes[: accepted + 1]):
+            made.tests.append(self._test(step, node, at, at < accepted))
+        place = step.processed[accepted] if step.processed else ("raw", step.raw[accepted])
+        after_all = accepted == len(draft.nodes)
+        if self.temperature == 0.0:
+            made.reason = Reason(Code.ARGMAX_AFTER_ALL if after_all else Code.ARGMAX_NOT_DRAFTED)
+        elif own is not None:
+            logprob = place[1].of(0 if place[0] == "bonus" else 1, place[0])
+            p = math.exp(min(0.0, logprob)) if after_all or step.residual is None else step.residual
+            made.p = p
+            made.reason = Reason(Code.ALL_ACCEPTED if after_all else Code.RESIDUAL, {"p": p})
+        return made
+
+    def _test(self, step: Step, node: int, at: int, accepted: bool) -> TokenTest:
+        if self.temperature == 0.0:
+            name, place = step.processed[at] if step.processed else ("raw", step.raw[at])
+            best = int(place.arrays[f"{name}.top"][place.row, 0])
+            why = Reason(Code.MOST_LIKELY) if accepted else Reason(Code.OTHER_PREFERRED, {"preferred": best})
+            if not accepted and best == step.drafted[at]:  # of equal ones vLLM takes another than topk
+                why = Reason(Code.OTHER_PREFERRED, {"preferred": step.written[at]})
+            return TokenTest(node, accepted, reasons=(why,))
+        name, place = step.processed[at] if step.processed else ("raw", step.raw[at])
+        p, u = math.exp(min(0.0, place.of(0, name))), step.us[at] if step.us else None
+        if not step.draft:
+            why = Reason(Code.CERTAIN_DRAFT, {"p": p, "u": u, "accepted": accepted})
+            return TokenTest(node, accepted, p=p, u=u, threshold=p, reasons=(why,))
+        q = math.exp(min(0.0, step.draft[at].of(0, "draft")))
+        numbers = {"p": p, "q": q, "u": u, "accepted": accepted, "slot": 0}
+        return TokenTest(node, accepted, p=p, q=q, u=u, reasons=(Reason(Code.TOKEN_REJECTION, numbers),))
+
+    def _close(self, step: Step) -> None:
+        """Ends the trace where vLLM's scheduler or its detokenizer ends the text, or where it is too large."""
+        recording, params = self.recording, self.begun["params"]
+        token = recording.tree.tokens[recording.tip]
+        if token == params["eos"]:
+            recording.end(END_OF_TEXT)
+        elif token in recording.eos:
+            recording.end("A stop token of the request ended the text.")
+        elif recording.written >= recording.budget:
+            recording.end(MAX_NEW_TOKENS.format(recording.budget))
+        elif (found := self._stop_string(len(step.written))) is not None:
+            recording.end(f"The stop string {found!r} ended the text.")
+        elif self.used > MAX_TRACE_BYTES:
+            recording.end("Recording stopped here: the trace is as large as it may become.")
+
+    def _stop_string(self, count: int) -> str | None:
+        """The first stop string that the newest `count` tokens complete."""
+        strings = self.begun["params"]["stop"]
+        if not strings:
+            return None
+        text = self.trace.text()
+        output = self.trace.output()
+        before = len(self.trace.text(output[: len(output) - count]))
+        found = [(text.find(one, max(0, before - len(one) + 1)), one) for one in strings]
+        return min([(at, one) for at, one in found if at >= 0], default=(0, None))[1]
+
+
+def header(engine: dict[str, Any], begun: dict[str, Any]) -> Trace:
+    """An empty trace of a request."""
+    params = begun["params"]
+    temperature = params["temperature"] or 0.0
+    name = STRATEGIES.get(engine["method"], "speculative")
+    name = "sample" if name == "greedy" and temperature else name
+    known = registry.get(name)
+    chosen = {key: params[key] for key in ("top_p", "top_k", "min_p", "repetition_penalty") if params[key]}
+    chosen |= {} if name == "greedy" else {"temperature": temperature}
+    if params["stop"]:
+        chosen["stop_strings"] = " ".join(params["stop"])
+    count = {"speculative": "num_assistant_tokens", "prompt_lookup": "prompt_lookup_num_tokens"}.get(name)
+    if engine["method"]:
+        chosen[count or "num_speculative_tokens"] = engine["num_speculative_tokens"]
+    parameters, others = own_parameters(known, chosen)
+    if "model_defaults" in parameters:
+        parameters["model_defaults"] = False
+    others |= {"request": begun["request"]} | ({"method": engine["method"]} if engine["method"] else {})
+    if params["structured"]:
+        others["structured_outputs"] = True
+    models = {"target": short(engine["model"])}
+    if engine["drafter"] and engine["drafter"] != engine["model"]:
+        models["draft"] = short(engine["drafter"])
+    seed = params["seed"] if temperature and params["seed"] else 0
+    return Trace(
+        strategy=name,
+        title=f"{known.title if engine['method'] != 'suffix' else 'Suffix decoding'} (vLLM)",
+        parameters=parameters,
+        seed=seed if 0 <= seed < LARGEST_SEED else 0,
+        models=models,
+        prompt=[*begun["prompt"], *begun["written"]],
+        badge=known.badge(parameters),
+        model_defaults=others,
+    )
+
+
+def short(model: str) -> str:
+    """The name of a shipped model, else what vLLM was given."""
+    return model.removeprefix(f"{SHIPPED}/")
+
+
+class Requests:
+    """The requests of one spool, in the order in which they began."""
+
+    def __init__(self, bytes_of: Callable[[str], Callable[[int], bytes]]):
+        """bytes_of: name of a tokenizer -> the bytes of its tokens."""
+        self._bytes_of = bytes_of
+        self.engine: dict[str, Any] = {}
+        self.open: dict[str, Request] = {}
+        self.all: list[Request] = []
+
+    def read(self, records: Iterable[Record]) -> set[str]:
+        """Takes in records; returns the requests that have changed."""
+        changed: set[str] = set()
+        for record, arrays in records:
+            match record["kind"]:
+                case "engine":
+                    self.engine = record
+                case "begun" if record["prompt"]:
+                    name = record["request"]
+                    one = Request(self.engine, record, self._bytes_of(self.engine["tokenizer"]))
+                    self.open[name] = one
+                    self.all.append(one)
+                    changed.add(name)
+                case "step":
+                    for name, step in steps(record, arrays):
+                        if name in self.open:
+                            self.open[name].step(step)
+                            changed.add(name)
+                case "preempted":
+                    for name in record["requests"]:
+                        if name in self.open:
+                            self.open[name].preempted()
+                case "ended" | "closed":
+                    for name in record["requests"]:
+                        if name in self.open:
+                            fault = record.get("fault")
+                            sentence = "vLLM ended this request before its text was over."
+                            self.open[name].end(f"{fault[0].upper()}{fault[1:]}." if fault else sentence)
+                            changed.add(name)
+        return changed
+
+
+def steps(record: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterable[tuple[str, Step]]:
+    """Each request's part of a step."""
+    requests, drafted = record["requests"], record["drafted"]
+    tokens, row, first = sum(record["tokens"]) or 1, 0, 0
+    for number, name in enumerate(requests):
+        count, own = drafted[number], record["tokens"][number]
+        ids = arrays["drafted"][first : first + count].tolist() if count else []
+        valid = next((at for at, token in enumerate(ids) if token < 0), count)  # the rest is padding
+        written = [token for token in arrays["sampled"][number].tolist() if token >= 0]
+        skipped = number in record["skipped"]
+        kind = "verify" if count else "prefill" if own > 1 or skipped else "decode"
+        share = record["forward"] * own / tokens
+        forward = Forward("target", kind, own, 1, record["start"], share, lanes=len(requests))
+        target = (
+            [("target", Place(arrays, first + at)) for at in range(count)] if "target.top" in arrays else []
+        )
+        bonus = [("bonus", Place(arrays, number))] if "bonus.top" in arrays else []
+        has_q = "draft.top" in arrays
+        yield (
+            name,
+            Step(
+                record["start"] + record["forward"],
+                forward,
+                record["drafting"] / max(1, sum(map(bool, drafted))),
+                ids[:valid],
+                [] if skipped else written,
+                [Place(arrays, row + at) for at in range(count + 1)],
+                [*target, *bonus] if bonus or target else [],
+                [Place(arrays, first + at) for at in range(valid)] if has_q else [],
+                arrays["u"][first : first + count].tolist() if "u" in arrays else [],
+                float(arrays["residual"][number]) if "residual" in arrays else None,
+            ),
+        )
+        row, first = row + count + 1, first + count
