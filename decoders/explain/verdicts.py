@@ -53,13 +53,16 @@ def token_rejection(p: float, q: float, u: float | None, accepted: bool, slot: i
 
 
 def certain_draft(p: float, u: float | None, accepted: bool) -> str:
-    """Without q: it counts as 1."""
-    test = f"No probability of the draft is known, so it counts as certain (q = 1): accepted with p = {number(p)}"
+    """Without q, which counts as 1."""
+    counts = "The draft gave no probability, so its token counts as certain (q = 1)"
+    if p <= 0.0:
+        return f"{counts}, and the target gave nothing: it cannot be accepted."
+    if p >= 1.0:
+        return f"{counts}, and so it is for the target: it is always accepted."
+    shown, _, _, drawn = compared(p, 1.0, u)
+    drew = "" if u is None else f" u = {drawn} is {'smaller' if accepted else 'larger'}:"
     fate = "accepted" if accepted else "rejected"
-    if u is None:
-        return f"{test}; {fate}."
-    shown_p, _, _, drawn = compared(p, 1.0, u)
-    return f"{test.removesuffix(number(p))}{shown_p}; u = {drawn} is {'smaller' if accepted else 'larger'}: {fate}."
+    return f"{counts}: it is accepted with probability p = {shown};{drew} {fate}."
 
 
 def k_seq(p: float, q: float, rho: float, probability: float, accepted: bool) -> str:

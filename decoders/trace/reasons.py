@@ -15,9 +15,7 @@ class Code(StrEnum):
     DREW_IT = "drew it"  # the target drew the same token
     DREW_ANOTHER = "drew another"
     TOKEN_REJECTION = "token rejection"
-    CERTAIN_DRAFT = (
-        "certain draft"  # token rejection without the draft's probabilities: its token counts as certain
-    )
+    CERTAIN_DRAFT = "certain draft"  # token rejection where the draft's probabilities are not known
     K_SEQ = "K-SEQ"
     BLOCK = "block"
     TRAVERSAL = "traversal"

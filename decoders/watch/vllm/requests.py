@@ -16,7 +16,7 @@ from decoders.models.catalog import SHIPPED
 from decoders.speculative.draft_verify_loop import record_verdicts
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, TokenTest, Verification
 from decoders.trace.endings import END_OF_TEXT, MAX_NEW_TOKENS
-from decoders.trace.events import Commit, Distribution, Forward
+from decoders.trace.events import Distribution, Forward
 from decoders.trace.reasons import Code, Reason
 from decoders.trace.trace import Trace
 from decoders.watch.header import LARGEST_SEED, own_parameters
@@ -38,10 +38,7 @@ STRATEGIES = {
     "mlp_speculator": "mlp_speculator",
 }
 COPIES = ("ngram", "ngram_gpu", "suffix")  # proposers that copy from the text
-NO_Q = {
-    True: "vLLM gave no probabilities of these drafts: they are copied from the text, so each counts as certain.",
-    False: "vLLM gave no probabilities of these drafts: it takes the most likely ones, so each counts as certain.",
-}
+NO_Q = "vLLM gave no probabilities of the drafts{}: it counts each as certain (q = 1)."
 
 
 @dataclass
