@@ -1,7 +1,7 @@
 """The plugin that vLLM loads in each of its processes (entry point `vllm.general_plugins`).
 
-Idle unless asked. It gives vLLM's workers one method more, by which `watch(llm)` switches recording on and off. Where the
-environment names a folder in DECODING_EXPLORER_RECORD, a worker records from its start.
+Idle unless asked. It gives vLLM's workers one method more, by which `watch(llm)` switches recording on and
+off. Where the environment names a folder in DECODING_EXPLORER_RECORD, a worker records from its start.
 """
 
 import os

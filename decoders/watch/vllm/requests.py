@@ -181,7 +181,8 @@ class Request:
             self._offer(place.distribution("raw", node, "target"))
         for node, (name, place) in zip(nodes, step.processed[: accepted + 1], strict=False):
             self._offer(place.distribution(name, node, "processed"))
-        raw = {node: self._known(place, step, at) for at, (node, place) in enumerate(zip(nodes, step.raw))}
+        places = enumerate(zip(nodes, step.raw, strict=False))
+        raw = {node: self._known(place, step, at) for at, (node, place) in places}
         recorded = record_verdicts(recording, draft, verification, raw)
         written = [place.of(1) for place in step.raw[:kept]]
         recording.commit(recorded[:kept], written)
@@ -248,7 +249,7 @@ class Request:
         return TokenTest(node, accepted, p=p, q=q, u=u, reasons=(Reason(Code.TOKEN_REJECTION, numbers),))
 
     def _close(self, step: Step) -> None:
-        """Ends the trace where vLLM's scheduler or its detokenizer ends the text, or where it is too large."""
+        """Ends the trace where vLLM's scheduler or detokenizer ends the text, or where it is too large."""
         recording, params = self.recording, self.begun["params"]
         token = recording.tree.tokens[recording.tip]
         if token == params["eos"]:
@@ -324,6 +325,7 @@ class Requests:
         self.engine: dict[str, Any] = {}
         self.open: dict[str, Request] = {}
         self.all: list[Request] = []
+        self.fault = ""  # why recording stopped early
 
     def read(self, records: Iterable[Record]) -> set[str]:
         """Takes in records; returns the requests that have changed."""
@@ -332,29 +334,40 @@ class Requests:
             match record["kind"]:
                 case "engine":
                     self.engine = record
-                case "begun" if record["prompt"]:
-                    name = record["request"]
-                    one = Request(self.engine, record, self._bytes_of(self.engine["tokenizer"]))
-                    self.open[name] = one
-                    self.all.append(one)
-                    changed.add(name)
+                case "begun":
+                    changed |= self._begun(record)
                 case "step":
-                    for name, step in steps(record, arrays):
-                        if name in self.open:
-                            self.open[name].step(step)
-                            changed.add(name)
+                    changed |= self._step(record, arrays)
                 case "preempted":
-                    for name in record["requests"]:
-                        if name in self.open:
-                            self.open[name].preempted()
+                    for one in self._named(record):
+                        one.preempted()
                 case "ended" | "closed":
-                    for name in record["requests"]:
-                        if name in self.open:
-                            fault = record.get("fault")
-                            sentence = "vLLM ended this request before its text was over."
-                            self.open[name].end(f"{fault[0].upper()}{fault[1:]}." if fault else sentence)
-                            changed.add(name)
+                    changed |= self._ended(record)
         return changed
+
+    def _named(self, record: dict[str, Any]) -> list[Request]:
+        return [self.open[name] for name in record["requests"] if name in self.open]
+
+    def _begun(self, record: dict[str, Any]) -> set[str]:
+        if not record["prompt"]:  # it began with embeddings, which have no tokens
+            return set()
+        one = Request(self.engine, record, self._bytes_of(self.engine["tokenizer"]))
+        self.open[record["request"]] = one
+        self.all.append(one)
+        return {record["request"]}
+
+    def _step(self, record: dict[str, Any], arrays: dict[str, np.ndarray]) -> set[str]:
+        own = {name: step for name, step in steps(record, arrays) if name in self.open}
+        for name, step in own.items():
+            self.open[name].step(step)
+        return set(own)
+
+    def _ended(self, record: dict[str, Any]) -> set[str]:
+        self.fault = record.get("fault") or self.fault
+        sentence = "vLLM ended this request before its text was over."
+        for one in self._named(record):
+            one.end(f"{self.fault[0].upper()}{self.fault[1:]}." if record.get("fault") else sentence)
+        return {name for name in record["requests"] if name in self.open}
 
 
 def steps(record: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterable[tuple[str, Step]]:

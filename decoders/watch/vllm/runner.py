@@ -1,8 +1,8 @@
-"""vLLM's model runner (`vllm/v1/worker/gpu_model_runner.py`, and that of the CPU, which is derived from it): what
-its samplers see and decide in each step.
+"""vLLM's model runner (`vllm/v1/worker/gpu_model_runner.py`, and that of the CPU, which is derived from it):
+what its samplers see and decide in each step.
 
-Words as in vLLM's rejection sampler: accepted tokens are drafted ones that passed; a recovered token comes from
-the adjusted distribution after a rejection; a bonus token follows a draft that passed as a whole.
+Words as in vLLM's rejection sampler: accepted tokens are drafted ones that passed; a recovered token comes
+from the adjusted distribution after a rejection; a bonus token follows a draft that passed as a whole.
 Shapes: B requests, K drafted tokens of one, N of all, R = N + B rows of logits, V vocabulary.
 """
 

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -58,5 +59,7 @@ class WatchedLLM:
             requests = Requests(lambda _: TokenBytes(self.llm.get_tokenizer()))
             requests.read(SpoolReader(self._folder).records())
             self.traces += [one.trace for one in requests.all]
+            if requests.fault:
+                warnings.warn(f"watch could not follow vLLM: {requests.fault}.", stacklevel=2)
         finally:
             shutil.rmtree(self._folder)

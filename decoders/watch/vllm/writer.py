@@ -1,4 +1,4 @@
-"""`python -m decoders.watch.vllm.writer FOLDER`: makes traces of the spool in a folder while a server records.
+"""`python -m decoders.watch.vllm.writer FOLDER`: makes traces of a folder's spool while a server records.
 
 Each request's trace is a file of its own, written whole about once a second while it grows, so that it can be
 opened at any time. The folder's size is bounded: the oldest traces make room for new ones.
