@@ -16,7 +16,7 @@ from decoders.models.catalog import SHIPPED
 from decoders.speculative.draft_verify_loop import record_verdicts
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, TokenTest, Verification
 from decoders.trace.endings import END_OF_TEXT, MAX_NEW_TOKENS
-from decoders.trace.events import Distribution, Forward
+from decoders.trace.events import Distribution, Forward, Note
 from decoders.trace.reasons import Code, Reason
 from decoders.trace.trace import Trace
 from decoders.watch.header import LARGEST_SEED, own_parameters
@@ -99,6 +99,11 @@ def finite(value: float) -> float:
     return value if math.isfinite(value) else -1e9 if value != math.inf else 1e9
 
 
+def share_of(value: float) -> float:
+    """A number as a probability."""
+    return min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
+
+
 @dataclass
 class Request:
     """One request and the trace that grows."""
@@ -109,6 +114,9 @@ class Request:
     start: float | None = None
     used: int = 0  # bytes, about
     drafts: int = 0
+    ending: str | None = None  # why the text is over
+    late: Note | None = None  # what vLLM did after that
+    late_counts: list[int] = field(default_factory=lambda: [0, 0, 0])  # rounds, tokens drafted and accepted
     recording: Recording = field(init=False)
     clock: Moment = field(default_factory=Moment)
 
@@ -148,6 +156,7 @@ class Request:
         self.clock.seconds = step.seconds - self.start
         step.forward.start -= self.start
         if not recording.open:
+            self._after_the_end(step)
             return
         if step.drafted and step.drafting and self.engine["method"] not in COPIES:
             begin = max(0.0, step.forward.start - step.drafting)
@@ -157,7 +166,27 @@ class Request:
             return
         self._round(step)
         recording.close_step()
-        self._close(step)
+        if self.used > MAX_TRACE_BYTES:
+            self.ending = self.ending or "Recording stopped here: the trace is as large as it may become."
+        if self.ending:
+            recording.end(self.ending)
+
+    def _after_the_end(self, step: Step) -> None:
+        """vLLM tests drafts of a text that is over until its sampler hears of that."""
+        if not (step.drafted and step.written):
+            return
+        for at, count in enumerate((1, len(step.drafted), len(step.written) - 1)):
+            self.late_counts[at] += count
+        rounds, drafted, accepted = self.late_counts
+        text = (
+            f"After the end vLLM made {rounds} rounds more, with {drafted} drafted and {accepted} accepted "
+            "tokens; they are not recorded."
+        )
+        events = self.trace.steps[-1].events
+        if self.late is None:
+            self.late = Note(text)
+            events.append(self.late)
+        self.late.text = text
 
     def _round(self, step: Step) -> None:
         recording, tip = self.recording, self.recording.tip
@@ -170,7 +199,8 @@ class Request:
             parent = draft.propose(recording, parent, token, logprob, source=source, fill=fill)
         nodes = [tip, *draft.nodes]
         if step.drafted and not self.drafts and not step.draft and self.temperature:
-            recording.note(NO_Q[self.engine["method"] in COPIES])
+            copied = ", which are copied from the text" if self.engine["method"] in COPIES else ""
+            recording.note(NO_Q.format(copied))
         self.drafts += bool(step.drafted)
         kept = self._kept(step.written)
         own = None if kept <= accepted else step.written[accepted]
@@ -209,11 +239,33 @@ class Request:
 
     def _kept(self, written: list[int]) -> int:
         """How many of these tokens belong to the text: vLLM drops what follows its end."""
-        recording = self.recording
-        for place, token in enumerate(written, 1):
-            if token in recording.eos or recording.written + place >= recording.budget:
+        for place in range(1, len(written) + 1):
+            self.ending = self._ending(written[:place])
+            if self.ending:
                 return place
         return len(written)
+
+    def _ending(self, newest: list[int]) -> str | None:
+        """Why the text is over with the last of its newest tokens, as vLLM's scheduler and detokenizer see
+        it; None if it is not.
+        """
+        recording, params = self.recording, self.begun["params"]
+        if newest[-1] == params["eos"]:
+            return END_OF_TEXT
+        if newest[-1] in recording.eos:
+            return "A stop token of the request ended the text."
+        stops = params["stop"] if recording.written + len(newest) > params["min_tokens"] else []
+        if stops:
+            output = self.trace.output()
+            for token in newest:
+                recording.spell((token,))
+            text, before = self.trace.text([*output, *newest]), len(self.trace.text([*output, *newest[:-1]]))
+            for stop in stops:
+                if stop in text[max(0, before - len(stop) + 1) :]:
+                    return f"The stop string {stop!r} ended the text."
+        if recording.written + len(newest) >= recording.budget:
+            return MAX_NEW_TOKENS.format(recording.budget)
+        return None
 
     def _verified(self, step: Step, draft: Draft, accepted: int, own: int | None) -> Verification:
         """The tests that vLLM made, with its numbers."""
@@ -247,32 +299,6 @@ class Request:
         q = math.exp(min(0.0, step.draft[at].of(0, "draft")))
         numbers = {"p": p, "q": q, "u": u, "accepted": accepted, "slot": 0}
         return TokenTest(node, accepted, p=p, q=q, u=u, reasons=(Reason(Code.TOKEN_REJECTION, numbers),))
-
-    def _close(self, step: Step) -> None:
-        """Ends the trace where vLLM's scheduler or detokenizer ends the text, or where it is too large."""
-        recording, params = self.recording, self.begun["params"]
-        token = recording.tree.tokens[recording.tip]
-        if token == params["eos"]:
-            recording.end(END_OF_TEXT)
-        elif token in recording.eos:
-            recording.end("A stop token of the request ended the text.")
-        elif recording.written >= recording.budget:
-            recording.end(MAX_NEW_TOKENS.format(recording.budget))
-        elif (found := self._stop_string(len(step.written))) is not None:
-            recording.end(f"The stop string {found!r} ended the text.")
-        elif self.used > MAX_TRACE_BYTES:
-            recording.end("Recording stopped here: the trace is as large as it may become.")
-
-    def _stop_string(self, count: int) -> str | None:
-        """The first stop string that the newest `count` tokens complete."""
-        strings = self.begun["params"]["stop"]
-        if not strings:
-            return None
-        text = self.trace.text()
-        output = self.trace.output()
-        before = len(self.trace.text(output[: len(output) - count]))
-        found = [(text.find(one, max(0, before - len(one) + 1)), one) for one in strings]
-        return min([(at, one) for at, one in found if at >= 0], default=(0, None))[1]
 
 
 def header(engine: dict[str, Any], begun: dict[str, Any]) -> Trace:
@@ -400,7 +426,7 @@ def steps(record: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterable[tup
                 [*target, *bonus] if bonus or target else [],
                 [Place(arrays, first + at) for at in range(valid)] if has_q else [],
                 arrays["u"][first : first + count].tolist() if "u" in arrays else [],
-                float(arrays["residual"][number]) if "residual" in arrays else None,
+                share_of(arrays["residual"][number].item()) if "residual" in arrays else None,
             ),
         )
         row, first = row + count + 1, first + count

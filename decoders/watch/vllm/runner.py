@@ -7,13 +7,13 @@ Shapes: B requests, K drafted tokens of one, N of all, R = N + B rows of logits,
 """
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from decoders.watch.vllm.measured import of_rows, residual_of
+from decoders.watch.vllm.measured import Rows, of_rows, residual_of
 from decoders.watch.vllm.recorder import Recorder
 
 SEAMS = ("execute_model", "_sample", "propose_draft_token_ids")
@@ -28,7 +28,8 @@ class Step:
     drafted: list[int]  # K of each request
     header: dict[str, Any]
     metadata: Any = None  # vLLM's of the drafts; None in a step without any
-    tensors: dict[str, torch.Tensor] = field(default_factory=dict)
+    u: torch.Tensor | None = None  # [N]: the uniform numbers of the tests
+    recovered: torch.Tensor | None = None  # [N]: what would be written where each test failed
     bonus: torch.Tensor | None = None  # processed logits [B, V] of rows that end a draft, or have none
     target: tuple | None = None  # the arguments of vLLM's `rejection_sample`, by which it tests
 
@@ -128,48 +129,30 @@ class RunnerRecorder(Recorder):
     def _kept(self, name: str) -> Any:
         def keep(result: torch.Tensor, *_: Any, **__: Any) -> None:
             if self.now is not None:
-                self.now.tensors[name] = result
+                setattr(self.now, name, result)
 
         return keep
 
-    # ---- a step's numbers ----------------------------------------------------------------------------
-
     def _finished(self, step: Step, sampled: torch.Tensor) -> None:
         """sampled [B, K + 1] of the longest draft, -1 where nothing was written."""
-        device, counts = sampled.device, np.asarray(step.drafted)
-        request = np.repeat(np.arange(len(counts)), counts + 1)  # of each row
-        first = np.cumsum(counts + 1) - counts - 1
-        place = np.arange(len(request)) - first[request]
-        at = [torch.from_numpy(part).to(device) for part in (request, place)]
-        written = sampled[at[0], at[1]]  # [R]
-        drafted = torch.zeros_like(written)
-        tensors = step.tensors
-        tensors["sampled"] = sampled
-        if step.metadata is not None:
-            rows = step.metadata.target_logits_indices
-            drafted[rows] = step.metadata.draft_token_ids.to(drafted.dtype)
-            tensors["drafted"] = step.metadata.draft_token_ids.to(torch.int32)
-        tokens = torch.stack([drafted, written], 1)
-        tensors |= of_rows("raw", step.raw, tokens, self.top)
-        if step.target is not None:
+        rows = Rows(step.drafted, sampled.device)
+        drafts = None if step.metadata is None else step.metadata.draft_token_ids
+        tensors = rows.tokens(sampled, drafts) | of_rows("raw", step.raw, rows.named, self.top)
+        if step.target is not None and rows.targets.numel():
             draft_ids, _, _, _, q, logits = step.target[:6]
             if step.changed:
-                tensors |= of_rows("target", logits, tokens[rows], self.top)
+                tensors |= of_rows("target", logits, rows.named[rows.targets], self.top)
             if q is not None:
                 tensors |= of_rows("draft", q.log(), draft_ids[:, None], self.top)
-            if "recovered" in tensors:
-                last = torch.from_numpy(np.maximum(np.cumsum(counts) - 1, 0)).to(device)
-                start = torch.from_numpy(np.cumsum(counts) - counts).to(device)
-                row = torch.minimum(start + (sampled >= 0).sum(1) - 1, last)  # [B]
-                own = None if q is None else q[row]
-                drawn = tensors.pop("recovered")[row]
-                tensors["residual"] = residual_of(logits[row], own, draft_ids[row], drawn)
-        tensors.pop("recovered", None)
+            if step.recovered is not None:
+                at = rows.last_tested(sampled)
+                own = None if q is None else q[at]
+                tensors["residual"] = residual_of(logits[at], own, draft_ids[at], step.recovered[at])
+            if step.u is not None:
+                tensors["u"] = step.u
         if step.bonus is not None:
-            ends = torch.from_numpy(first + counts).to(device)
-            tensors |= of_rows("bonus", step.bonus, tokens[ends], self.top)
-        header = step.header | {"drafted": step.drafted}
-        self.step(header, tensors)
+            tensors |= of_rows("bonus", step.bonus, rows.named[rows.ends], self.top)
+        self.step(step.header | {"drafted": step.drafted}, tensors)
 
 
 def shaped(metadata: Any) -> bool:
