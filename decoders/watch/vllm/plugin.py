@@ -16,7 +16,20 @@ SPOOL = ".spool"  # in the folder of the traces
 
 
 def register() -> None:
-    """What the entry point names."""
+    """What the entry point names. vLLM starts even if this fails."""
+    try:
+        _register()
+    except Exception as error:
+        _warn(error)
+
+
+def _warn(error: Exception) -> None:
+    from decoders.watch.vllm.recorder import LOG
+
+    LOG.warning("Decoding Explorer does not record: %s: %s", type(error).__name__, error)
+
+
+def _register() -> None:
     from vllm.v1.worker.worker_base import WorkerBase, WorkerWrapperBase
 
     if hasattr(WorkerBase, METHOD):
@@ -27,21 +40,19 @@ def register() -> None:
 
 
 def _from_the_start(wrapper: type, folder: Path) -> None:
-    """Each worker of this process records as soon as its model is loaded."""
-    original = wrapper.load_model
+    """Each worker of this process records as soon as its model and its memory are there."""
+    original = wrapper.initialize_from_config
 
-    def load_model(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def initialize_from_config(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, *args, **kwargs)
         try:
             if record(self.worker, str(folder / SPOOL), int(os.environ.get(TOP_TOKENS, "20"))):
                 write_traces(folder)
         except Exception as error:  # the server must start all the same
-            from decoders.watch.vllm.recorder import LOG
-
-            LOG.warning("Decoding Explorer does not record: %s: %s", type(error).__name__, error)
+            _warn(error)
         return result
 
-    wrapper.load_model = load_model
+    wrapper.initialize_from_config = initialize_from_config
 
 
 def write_traces(folder: Path) -> subprocess.Popen:

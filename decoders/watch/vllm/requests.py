@@ -38,7 +38,7 @@ STRATEGIES = {
     "mlp_speculator": "mlp_speculator",
 }
 COPIES = ("ngram", "ngram_gpu", "suffix")  # proposers that copy from the text
-NO_Q = "vLLM gave no probabilities of the drafts{}: it counts each as certain (q = 1)."
+NO_Q = "vLLM gave no probabilities q of the drafts{}{}."
 
 
 @dataclass
@@ -198,9 +198,11 @@ class Request:
             fill = FIXED if place is None else SAMPLED
             parent = draft.propose(recording, parent, token, logprob, source=source, fill=fill)
         nodes = [tip, *draft.nodes]
-        if step.drafted and not self.drafts and not step.draft and self.temperature:
+        if step.drafted and not self.drafts and not step.draft:
             copied = ", which are copied from the text" if self.engine["method"] in COPIES else ""
-            recording.note(NO_Q.format(copied))
+            recording.note(
+                NO_Q.format(copied, ": each counts as certain (q = 1)" if self.temperature else "")
+            )
         self.drafts += bool(step.drafted)
         kept = self._kept(step.written)
         own = None if kept <= accepted else step.written[accepted]
