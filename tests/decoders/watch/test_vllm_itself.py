@@ -27,6 +27,7 @@ from decoders.trace.events import Forward, Note, Propose, Verdict
 from decoders.trace.reasons import Code
 from decoders.trace.trace import Trace
 from decoders.trace.trace import load as load_trace
+from decoders.trace.vllm_counts import from_prometheus
 from decoders.watch.vllm.plugin import FOLDER, SPOOL
 from decoders.watch.vllm.writer import SUFFIX
 from visualizers.analysis.lane_stats import LaneFacts
@@ -88,14 +89,10 @@ def run(folder: Path, cases: list[dict[str, Any]], speculative: dict | None = No
     return found
 
 
-def counted(traces: list[Trace]) -> dict[str, Any]:
-    """vLLM's metrics of these traces, by name, with the rounds that it made after a text's end."""
-    values = {one["name"]: one["value"] for one in metrics([LaneFacts(trace) for trace in traces])}
-    return {name: values[name] for name in ("num_drafts", "num_draft_tokens", "num_accepted_tokens")}
-
-
-def check(case: dict[str, Any], length: int = 0) -> None:
-    """The tokens are those of the run before, unwatched, and of the traces; the counts are vLLM's."""
+def check(case: dict[str, Any]) -> None:
+    """The tokens are those of the run before, unwatched, and of the traces; the counts are vLLM's. Of rounds
+    after a stop string vLLM counts those that ended before its scheduler heard of it, mostly none.
+    """
     assert not case["problems"]
     assert case["watched"] == case["plain"]
     assert [trace.output() for trace in case["traces"]] == case["watched"]
@@ -105,7 +102,7 @@ def check(case: dict[str, Any], length: int = 0) -> None:
     theirs, late = dict(case["counts"]), late_rounds(case["traces"])
     places = theirs.pop("num_accepted_tokens_per_pos")
     for name, more in zip(("num_drafts", "num_draft_tokens", "num_accepted_tokens"), late, strict=True):
-        assert values[name] + more == theirs[name]
+        assert values[name] <= theirs[name] <= values[name] + more
     if not any(late):
         ours = values["num_accepted_tokens_per_pos"]
         assert ours == places[: len(ours)] and not any(places[len(ours) :])
@@ -266,9 +263,10 @@ def test_a_server_writes_traces_that_grow(tmp_path):
         said = httpx.post(f"{base}/v1/completions", json=asked, timeout=60).json()["choices"][0]["text"]
         trace = eventually(lambda: finished(tmp_path))
         assert trace.text() == said
-        counts = httpx.get(f"{base}/metrics").text
-        for name, value in counted([trace]).items():
-            assert f"vllm:spec_decode_{name}_total{{" in counts and f"}} {float(value)}" in counts
+        theirs = from_prometheus(httpx.get(f"{base}/metrics").content)
+        values = {one["name"]: one["value"] for one in metrics([LaneFacts(trace)])}
+        names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens", "num_accepted_tokens_per_pos")
+        assert {name: values[name] for name in names} == {name: theirs[name] for name in names}
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(60)
