@@ -55,7 +55,9 @@ vllm: setup
 	test -x .vllm/bin/python || $(PYTHON) -m venv .vllm
 	.vllm/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements-vllm.txt
 	.vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
-	$(BIN)/python -m pytest -m vllm tests/decoders/models/test_vllm.py
+	.vllm/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	-.vllm/bin/python -m pip install --quiet --disable-pip-version-check --no-deps arctic-inference==0.3.0
+	$(BIN)/python -m pytest -m vllm tests/decoders/models/test_vllm.py tests/decoders/watch/test_vllm_itself.py
 
 bench: setup
 	$(BIN)/python -m explorer bench

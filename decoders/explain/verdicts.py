@@ -52,6 +52,19 @@ def token_rejection(p: float, q: float, u: float | None, accepted: bool, slot: i
     return f"{comparison} u = {drawn} is {'smaller' if accepted else 'larger'}: {fate}."
 
 
+def certain_draft(p: float, u: float | None, accepted: bool) -> str:
+    """Without q, which counts as 1."""
+    counts = "The draft gave no probability, so its token counts as certain (q = 1)"
+    if p <= 0.0:
+        return f"{counts}, and the target gave nothing: it cannot be accepted."
+    if p >= 1.0:
+        return f"{counts}, and so it is for the target: it is always accepted."
+    shown, _, _, drawn = compared(p, 1.0, u)
+    drew = "" if u is None else f" u = {drawn} is {'smaller' if accepted else 'larger'}:"
+    fate = "accepted" if accepted else "rejected"
+    return f"{counts}: it is accepted with probability p = {shown};{drew} {fate}."
+
+
 def k_seq(p: float, q: float, rho: float, probability: float, accepted: bool) -> str:
     fate = "It was accepted." if accepted else "It was rejected."
     divided = f"p / (rho q) = {number(p)} / ({number(rho)} x {number(q)})"
@@ -187,6 +200,7 @@ SENTENCES: dict[Code, str | Callable[..., str]] = {
     Code.DREW_IT: with_p("Accepted: the target drew this token too, with probability {}."),
     Code.DREW_ANOTHER: with_p("Rejected: the target drew another token; this one had probability {}."),
     Code.TOKEN_REJECTION: token_rejection,
+    Code.CERTAIN_DRAFT: certain_draft,
     Code.K_SEQ: k_seq,
     Code.BLOCK: block,
     Code.TRAVERSAL: traversal,

@@ -15,6 +15,7 @@ class Code(StrEnum):
     DREW_IT = "drew it"  # the target drew the same token
     DREW_ANOTHER = "drew another"
     TOKEN_REJECTION = "token rejection"
+    CERTAIN_DRAFT = "certain draft"  # token rejection where the draft's probabilities are not known
     K_SEQ = "K-SEQ"
     BLOCK = "block"
     TRAVERSAL = "traversal"
@@ -85,6 +86,7 @@ NUMBERS: dict[Code, Mapping[str, type | UnionType]] = {
     Code.DREW_IT: P,
     Code.DREW_ANOTHER: P,
     Code.TOKEN_REJECTION: {"p": float, "q": float, "u": float | None, "accepted": bool, "slot": int},
+    Code.CERTAIN_DRAFT: {"p": float, "u": float | None, "accepted": bool},
     Code.K_SEQ: {"p": float, "q": float, "rho": float, "probability": float, "accepted": bool},
     Code.BLOCK: {"length": int, "kept": int, "weight": float, "probability": float, "passed": bool},
     Code.TRAVERSAL: {"probability": float, "passed": bool},

@@ -35,8 +35,10 @@ def options_of(commands: argparse._SubParsersAction) -> None:
         metavar="FOLDER",
         help="trained heads for the target, which strategies then use (can be repeated)",
     )
-    command.add_argument(
-        "--prompts", type=Path, required=True, metavar="FILE", help=".txt, one prompt per line, or .jsonl"
+    given = command.add_mutually_exclusive_group(required=True)
+    given.add_argument("--prompts", type=Path, metavar="FILE", help=".txt, one prompt per line, or .jsonl")
+    given.add_argument(
+        "--traces", type=Path, metavar="FOLDER", help="decode nothing: report on traces that were recorded"
     )
     command.add_argument("--out", type=Path, metavar="FILE.html", help="write the page")
     command.add_argument("--json", action="store_true", help="print one JSON object")
@@ -55,11 +57,17 @@ def options_of(commands: argparse._SubParsersAction) -> None:
 
 def command(options: argparse.Namespace) -> None:
     """Measures acceptance, and writes or prints the report. Raises Refusal with one sentence."""
+    if options.out is not None and options.out.suffix not in (".html", ".htm"):
+        raise Refusal(f"--out writes a page; {options.out.name} does not end in .html.")
+    if options.traces is not None:
+        from explorer.acceptance.recorded import report as of_traces
+
+        said = f"python -m explorer acceptance --traces {options.traces.name}"
+        give(of_traces(options.traces), said, options)
+        return
     prompts, names = read_prompts(options.prompts), options.draft or [DRAFT]
     if len(names) > DRAFTS:
         raise Refusal(f"a report compares at most {DRAFTS} drafters, not {len(names)}.")
-    if options.out is not None and options.out.suffix not in (".html", ".htm"):
-        raise Refusal(f"--out writes a page; {options.out.name} does not end in .html.")
     if options.num_assistant_tokens is not None and options.num_assistant_tokens < 1:
         raise Refusal(f"--num-assistant-tokens must be at least 1, not {options.num_assistant_tokens}.")
     if not 0.0 <= options.temperature <= 100.0:
@@ -67,8 +75,6 @@ def command(options: argparse.Namespace) -> None:
 
     from explorer.acceptance.drafters import drafter
     from explorer.acceptance.measuring import Settings, report
-    from explorer.acceptance.report_page import report_page
-    from explorer.acceptance.words import summary
     from explorer.experiments.progress_line import shown as progress_shown
     from explorer.runs.load_pair import load_models
 
@@ -80,8 +86,17 @@ def command(options: argparse.Namespace) -> None:
     with progress_shown("acceptance"):
         result = report(target, drafters, prompts, settings)
     check_heads_used({"target": target})
+    give(result, command_line(options, names), options)
+
+
+def give(result: dict, said: str, options: argparse.Namespace) -> None:
+    """Writes the page if one is asked for, and prints the report. said: the command that makes it again."""
+    from explorer.acceptance.words import summary
+
     if options.out:
-        files.write(options.out, report_page(result, command_line(options, names)))
+        from explorer.acceptance.report_page import report_page
+
+        files.write(options.out, report_page(result, said))
     print(json.dumps(result) if options.json else summary(result))
 
 

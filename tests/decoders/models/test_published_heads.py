@@ -6,12 +6,13 @@ import json
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from decoders.heads import Target, take_taps
+from decoders.heads import Eagle, Eagle3, Medusa, Target, take_taps
 from decoders.heads.feature_drafters.eagle3 import OUTSIDE
 from decoders.models.published import find_format, read_heads
 from decoders.models.published.tensors import convert
+from decoders.models.published.writing import write_heads
 from tests.helpers import published_heads as files
 from tests.helpers import tiny_models
 
@@ -298,3 +299,27 @@ def test_a_whole_model_is_no_head(tmp_path):
     save_file({"speculator.emb.0.weight": torch.ones(2, 2)}, tmp_path / "spec" / "model.safetensors")
     with pytest.raises(ValueError, match="speak the format 'peagle', which is not known here"):
         find_format(tmp_path / "spec")
+
+
+@pytest.mark.parametrize("kind", ["eagle", "eagle3"])
+def test_our_own_drafters_are_written_as_vllm_reads_them(model, taps, tmp_path, kind):
+    """And read back they guess the same; vLLM's EAGLE has no bias, so ours lies in the embeddings."""
+    torch.manual_seed(4)
+    target = Target.of(model)
+    module = Eagle(target) if kind == "eagle" else Eagle3(target, 100, (0, 1))
+    if kind == "eagle3":
+        module.keep(torch.arange(0, 200, 2))
+    module = module.eval()
+    write_heads(tmp_path, module, "a target")
+    assert find_format(tmp_path) == kind
+    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
+    assert config.get("speculators_model_type") == (None if kind == "eagle" else "eagle3")
+    assert not any(name.endswith("bias") for name in load_file(tmp_path / "model.safetensors"))
+    back = read_heads("ours", tmp_path, target)[kind]
+    for found, expected in zip(back.along(taps, 2), module.along(taps, 2), strict=True):
+        close(found, expected)
+
+
+def test_other_heads_are_not_written_for_vllm(model, tmp_path):
+    with pytest.raises(ValueError, match="EAGLE and EAGLE-3 can"):
+        write_heads(tmp_path, Medusa(Target.of(model)), "a target")

@@ -1,4 +1,5 @@
 """A real vLLM server on the shipped target: strategies decode with it what they decode with the model here.
+What its own speculation does is tested in tests/decoders/watch/test_vllm_itself.py.
 
 Needs the second environment that `make vllm` sets up; left out without it.
 """

@@ -8,6 +8,7 @@ no u: its fill is 0 or 1.
 import math
 from collections import Counter
 
+from decoders.trace.reasons import Code
 from decoders.trace.scores import Measure
 from visualizers.scene.marks import (
     STATES,
@@ -292,10 +293,11 @@ class OneRound:
                     "note_priority": 1,
                 }
             return [edge, mark]
-        return [edge, *self._test(node, x, y, state, verdict, beside), mark]
+        no_q = event.source == "draft" or any(reason.code is Code.CERTAIN_DRAFT for reason in verdict.why)
+        return [edge, *self._test(node, x, y, state, verdict, beside, no_q), mark]
 
-    def _test(self, node: int, x: float, y: float, state: str, verdict, beside: bool) -> list[Op]:
-        """The test bar, its tick at u and the numbers, below it or beside it."""
+    def _test(self, node: int, x: float, y: float, state: str, verdict, beside: bool, no_q: bool) -> list[Op]:
+        """The test bar, its tick at u and the numbers, below it or beside it. no_q: says if q is missing."""
         ratio = verdict.passes
         if verdict.u is None or ratio is None:
             ratio = 1.0 if state == "accepted" else 0.0
@@ -318,6 +320,7 @@ class OneRound:
             tick = {"state": "chosen", "tall": 19, "x": at, "w": TICK, "fill": "filled"}
             marks.append({"id": f"u{node}", **box, **tick})
         lines = [f"{k} {three_digits(v)}" for k, v in (("p", verdict.p), ("q", verdict.q)) if v is not None]
+        lines += ["no q"] if verdict.q is None and no_q else []
         lines += [f"u {verdict.u:.3f}".replace(" 0.", " .")] if verdict.u is not None else []
         words = "  ".join(lines)
         where = {"x": round(left + BAR + 0.05, 4), "y": y} if beside else {"x": left, "y": y, "dy": 16}

@@ -1,0 +1,98 @@
+"""`python -m decoders.watch.vllm.writer FOLDER`: makes traces of a folder's spool while a server records.
+
+Each request's trace is a file of its own, written whole about once a second while it grows, so that it can be
+opened at any time. The folder's size is bounded: the oldest traces make room for new ones.
+"""
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from decoders import files
+from decoders.models.token_bytes import TokenBytes
+from decoders.watch.vllm.plugin import SPOOL
+from decoders.watch.vllm.requests import Request, Requests
+from decoders.watch.vllm.spool import SpoolReader
+
+PAUSE = 1.0  # seconds between two looks at the spool
+FOLDER_BYTES = 1 << 30  # of all traces together
+SUFFIX = ".trace.json"
+
+
+@cache
+def bytes_of(tokenizer: str) -> Callable[[int], bytes]:
+    """The bytes of a tokenizer's tokens."""
+    from transformers import AutoTokenizer
+
+    return TokenBytes(AutoTokenizer.from_pretrained(tokenizer))
+
+
+class Writer:
+    """The traces of one folder."""
+
+    def __init__(self, folder: Path, tokenizer: Any = bytes_of):
+        self.folder, self.spool = folder, SpoolReader(folder / SPOOL)
+        self.requests = Requests(tokenizer)
+
+    def turn(self) -> int:
+        """Writes the traces that have changed, and returns how many these are."""
+        changed = self.requests.read(self.spool.records())
+        for name in changed:
+            one = self.requests.open[name]
+            text = json.dumps(one.trace.to_json(), separators=(",", ":"), allow_nan=False)
+            files.write(self.folder / file_name(one), text)
+            if not one.recording.open and len(self.requests.open) > 1000:
+                del self.requests.open[name]
+        if changed:
+            self.requests.all.clear()
+            make_room(self.folder)
+        return len(changed)
+
+
+def file_name(one: Request) -> str:
+    """The time at which a request began, and its name: sorted by name, the newest comes last."""
+    at = time.strftime("%Y%m%d-%H%M%S", time.localtime(one.begun["at"]))
+    return f"{at}-{re.sub(r'[^A-Za-z0-9_-]', '_', one.begun['request'])[:80]}{SUFFIX}"
+
+
+def make_room(folder: Path, most: int = FOLDER_BYTES) -> None:
+    """Deletes the oldest traces beyond `most` bytes."""
+    sizes = {path: path.stat().st_size for path in sorted(folder.glob(f"*{SUFFIX}"))}
+    total = sum(sizes.values())
+    for path, size in sizes.items():
+        if total <= most:
+            return
+        path.unlink(missing_ok=True)
+        total -= size
+
+
+def main(folder: Path) -> None:
+    """Runs until the process that records is gone."""
+    writer, parent = Writer(folder), int(os.environ.get("PARENT", "0"))
+    os.nice(10)
+    while True:
+        alive = alive_still(parent)
+        writer.turn()
+        if not alive:
+            writer.spool.delete()
+            return
+        time.sleep(PAUSE)
+
+
+def alive_still(process: int) -> bool:
+    """Whether a process runs."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
