@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 import torch
+from decoders.trace.vllm_counts import from_prometheus
 
 from decoders.heads import Target, take_taps
 from decoders.models import head_files
@@ -27,7 +28,6 @@ from decoders.trace.events import Forward, Note, Propose, Verdict
 from decoders.trace.reasons import Code
 from decoders.trace.trace import Trace
 from decoders.trace.trace import load as load_trace
-from decoders.trace.vllm_counts import from_prometheus
 from decoders.watch.vllm.plugin import FOLDER, SPOOL
 from decoders.watch.vllm.writer import SUFFIX
 from visualizers.analysis.lane_stats import LaneFacts
