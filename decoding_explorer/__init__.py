@@ -88,12 +88,11 @@ def compare(traces: list[Trace]) -> dict:
 
 def twin(text: str | Trace, a: str | LoadedModel | Trace, b: str | LoadedModel | Trace) -> Twin:
     """One text scored by two engines: `twin("Once upon a time", "gpt2", "gpt2,dtype=bfloat16")`. An engine is
-    a model, its name with options as the command `twin` takes them, or a trace whose log-probabilities were
-    recorded. Raises Refusal with one sentence.
+    a model, its name with options as the command `twin` takes them, a trace whose log-probabilities were
+    recorded, or the name of a file of such. Raises Refusal with one sentence.
     """
     comparing = packages.module("explorer.twin.comparing")
-    side = packages.module("explorer.twin.sides").side
-    return comparing.compared(text, side(a), side(b))
+    return comparing.compared(text, *packages.module("explorer.twin.sides").sides(a, b))
 
 
 def view(name: str, title: str) -> Callable[[type], type]:

@@ -167,11 +167,11 @@ def twin_command(commands: Commands) -> None:
     """Adds `twin`."""
     twin = commands.add_parser("twin", help="score the same text with two engines and explain differences")
     twin.add_argument(
-        "--text", type=Path, required=True, metavar="FILE", help="a trace (.json), or a text in UTF-8"
+        "--text", required=True, metavar="FILE", help="a recording (.json, .jsonl), or a text in UTF-8"
     )
     engines = (
-        "twice: a model, a server's address, or a trace whose log-probabilities were recorded; options "
-        "follow after commas: dtype=bfloat16, device=cuda, tokens_per_forward=1"
+        "twice: a model, a server's address, or a file of recorded log-probabilities; options follow "
+        "after commas: dtype=bfloat16, device=cuda, tokens_per_forward=1, record=2"
     )
     twin.add_argument("--engine", action="append", dest="engines", required=True, metavar="E", help=engines)
     twin.add_argument("--out", type=Path, metavar="FILE", help="write a page (.html), .csv or .json")

@@ -23,11 +23,11 @@ def command(options: argparse.Namespace) -> None:
     from explorer.experiments.progress_line import shown as progress_shown
     from explorer.twin.comparing import compared
     from explorer.twin.report_page import report_page
-    from explorer.twin.sides import side, text_in
+    from explorer.twin.sides import sides, text_in
     from explorer.twin.words import as_json, summary, table
 
     logging.disable_progress_bar()
-    a, b = (side(name, options.device) for name in options.engines)
+    a, b = sides(*options.engines, options.device)
     with progress_shown("twin"):
         found = compared(text_in(options.text), a, b)
     if options.out is not None:
@@ -43,4 +43,4 @@ def command(options: argparse.Namespace) -> None:
 def command_line(options: argparse.Namespace) -> str:
     """The command that makes the same page again."""
     engines = " ".join(f"--engine {name}" for name in options.engines)
-    return f"python -m explorer twin --text {options.text.name} {engines}"
+    return f"python -m explorer twin --text {options.text} {engines}"

@@ -6,17 +6,17 @@ from decoders.refusal import Refusal
 from decoders.trace.token_text import visible
 from decoders.trace.trace import Trace
 from explorer.experiments import progress
+from explorer.twin.recordings import Recording
 from explorer.twin.sides import Side, tokens_of
 from visualizers.analysis.twin import Twin, twin
 
 
-def compared(text: str | Trace, a: Side, b: Side) -> Twin:
+def compared(text: str | Trace | Recording, a: Side, b: Side) -> Twin:
     """The text's tokens from the first on of which both sides say something. Raises Refusal with one
     sentence; goes through `progress.each`.
     """
     tokens, bytes_of = tokens_of(text, (a, b))
-    own = text.vocabulary if isinstance(text, Trace) else {}
-    texts = [own.get(token) or bytes_of(token) for token in tokens]
+    texts = list(map(bytes_of, tokens))
     for one in (a, b):
         one.check(tokens, texts)
     first = max(a.first, b.first)
@@ -30,7 +30,7 @@ def compared(text: str | Trace, a: Side, b: Side) -> Twin:
         divergences.append(None if whole_a is None or whole_b is None else divergence(whole_a, whole_b))
     before = b"".join(texts[:first]).decode("utf-8", "replace")
     best = {one.top[0][0] for pair in both for one in pair if one.top}
-    words = {token: visible(own.get(token) or bytes_of(token)) for token in sorted(best.union(tokens))}
+    words = {token: visible(bytes_of(token)) for token in sorted(best.union(tokens))}
     return twin((a.name, b.name), (a.format, b.format), before, tokens[first:], words, both, divergences)
 
 

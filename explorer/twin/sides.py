@@ -1,7 +1,7 @@
 """The two sides of a comparison: an engine that scores the text now, or log-probabilities that were recorded.
 
 A side says what it says of the tokens one by one, so that no more than a piece of whole distributions is held
-at a time. Knows models and traces, no pictures.
+at a time. Knows models and recordings, no pictures.
 """
 
 import math
@@ -18,14 +18,13 @@ from decoders.models import address
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.refusal import Refusal
-from decoders.trace import trace as traces
-from decoders.trace.events import Commit, Distribution
+from decoders.trace.imports.answer import Answer
 from decoders.trace.trace import Trace
 from explorer.text_file import read_text
-from visualizers.analysis.twin import ROUNDING, TOP, Reading
+from explorer.twin.recordings import Recording, is_recording, of_answer, recording
+from visualizers.analysis.twin import TOP, Reading
 
-TRACES = (".json", ".json.gz")
-OPTIONS = ("dtype", "device", "tokens_per_forward")
+OPTIONS = ("dtype", "device", "tokens_per_forward", "record")
 PIECE = 64  # tokens whose whole distributions are held at the same time
 
 
@@ -100,71 +99,39 @@ def reading(row: torch.Tensor, token: int) -> Reading:
     return Reading(own if named else None, rank, top, float(row.exp().sum()))
 
 
-class RecordedSide:
-    """The log-probabilities that a trace holds for the tokens that it wrote."""
-
-    def __init__(self, name: str, trace: Trace, dtype: str | None = None):
-        self.name, self.trace, self.format = name, trace, dtype
-        self.first = len(trace.prompt)
-        self.tokens = [*trace.prompt, *trace.output()]
-        self.recorded = recorded(trace)
-
-    def check(self, tokens: Sequence[int], texts: Sequence[bytes]) -> None:
-        """Raises Refusal with one sentence if it was recorded for another text."""
-        if list(tokens) != self.tokens:
-            raise Refusal(f"{self.name} was recorded for another text; give that text: --text {self.name}.")
-
-    def score(self, tokens: Sequence[int], first: int) -> Iterator[Scored]:
-        """What it says of the tokens from `first` on."""
-        return ((one, None) for one in self.recorded[first - self.first :])
+def sides(
+    a: str | LoadedModel | Trace, b: str | LoadedModel | Trace, device: str = "auto"
+) -> tuple[Side, Side]:
+    """The sides that are given, see `given`. Raises Refusal with one sentence."""
+    found = [given(one, device) for one in (a, b)]
+    model = next((one.model for one in found if isinstance(one, EngineSide)), None)
+    one, other = (one.side(model) if isinstance(one, Recording) else one for one in found)
+    return one, other
 
 
-def recorded(trace: Trace) -> list[Reading]:
-    """A reading for each token that a trace wrote: of the target's distribution where it was recorded, else
-    of the token's own log-probability alone.
+def given(one: str | LoadedModel | Trace, device: str) -> EngineSide | Recording:
+    """A model, a trace, or the name of a model or of a file with recorded log-probabilities. After a name
+    follow options: `dtype=bfloat16`, `device=cuda`, `tokens_per_forward=1`, of a file `record=2`. Raises
+    Refusal with one sentence.
     """
-    index, rows, found = trace.index(), {}, []
-    for step in trace.steps:
-        for event in step.events:
-            match event:
-                case Distribution(view="target"):
-                    rows.setdefault(event.node, event)
-                case Commit():
-                    for node, logprob in zip(event.nodes, event.logprobs, strict=True):
-                        row = rows.get(index.parent[node])
-                        found.append(recorded_reading(index.token[node], logprob, row))
-    return found
-
-
-def recorded_reading(token: int, logprob: float | None, row: Distribution | None) -> Reading:
-    """What was recorded of a token."""
-    top = [] if row is None else [(int(one), value) for one, value in row.top]
-    rank = next((at for at, (one, _) in enumerate(top, 1) if one == token), None)
-    own = top[rank - 1][1] if logprob is None and rank else logprob
-    return Reading(own, rank, top, math.fsum(math.exp(min(0.0, value)) for _, value in top))
-
-
-def is_trace(name: str) -> bool:
-    """Whether a name means a recorded trace: a file that is one by its suffix."""
-    return name.endswith(TRACES) and Path(name).is_file()
-
-
-def side(given: str | LoadedModel | Trace, device: str = "auto") -> Side:
-    """The side that is given: a model, a trace, or the name of either. After a name follow options:
-    `dtype=bfloat16`, `device=cuda`, `tokens_per_forward=1`. Raises Refusal with one sentence.
-    """
-    if isinstance(given, Trace):
-        return RecordedSide(f"the trace of {given.title}", given)
-    if not isinstance(given, str):
-        return EngineSide(given.name, given)
-    plain, options = (given, {}) if address.is_address(given) else with_options(given)
-    if is_trace(plain):
-        return RecordedSide(plain, traces.load(plain), known_format(options.get("dtype")))
-    step = options.get("tokens_per_forward", str(PIECE))
-    if not step.isdigit() or int(step) < 1:
-        raise Refusal(f"tokens_per_forward must be a whole number from 1, not {step!r}.")
+    if isinstance(one, Trace):
+        return Recording(f"the trace of {one.title}", one)
+    if not isinstance(one, str):
+        return EngineSide(one.name, one)
+    plain, options = (one, {}) if address.is_address(one) else with_options(one)
+    if is_recording(plain):
+        return recording(plain, number(options, "record", 1), options.get("dtype"))
+    step = number(options, "tokens_per_forward", PIECE)
     model = load(plain, options.get("device", device), options.get("dtype", "auto"))
-    return EngineSide(given, model, int(step))
+    return EngineSide(one, model, step)
+
+
+def number(options: dict[str, str], name: str, default: int) -> int:
+    """An option that is a whole number from 1. Raises Refusal with one sentence."""
+    value = options.get(name, str(default))
+    if not value.isdigit() or int(value) < 1:
+        raise Refusal(f"{name} must be a whole number from 1, not {value!r}.")
+    return int(value)
 
 
 def with_options(name: str) -> tuple[str, dict[str, str]]:
@@ -177,27 +144,30 @@ def with_options(name: str) -> tuple[str, dict[str, str]]:
     return plain, options
 
 
-def known_format(name: str | None) -> str | None:
-    """A number format of `ROUNDING`, or None. Raises Refusal with one sentence for another."""
-    if name is not None and name not in ROUNDING:
-        raise Refusal(f"There is no number format {name!r}; choose one of {', '.join(ROUNDING)}.")
-    return name
-
-
-def tokens_of(text: str | Trace, sides: Sequence[Side]) -> tuple[list[int], Callable[[int], bytes]]:
-    """The tokens of a text and the bytes of any: those of a trace, or as the first engine cuts the text.
+def tokens_of(
+    text: str | Trace | Recording, both: Sequence[Side]
+) -> tuple[list[int], Callable[[int], bytes]]:
+    """The tokens of a text and the bytes of any: those of a recording, or as the first model cuts the text.
     Raises Refusal with one sentence.
     """
-    model = next((one.model for one in sides if isinstance(one, EngineSide)), None)
-    if isinstance(text, Trace):
-        vocabulary = text.vocabulary
-        bytes_of = model.bytes_of if model else lambda token: vocabulary.get(token, b"")
-        return [*text.prompt, *text.output()], bytes_of
+    model = next((one.model for one in both if isinstance(one, EngineSide)), None)
+    found = text.found if isinstance(text, Recording) else text
+    if isinstance(found, Trace):
+        own = found.vocabulary
+        spell = model.bytes_of if model else lambda token: b""
+        return [*found.prompt, *found.output()], lambda token: own.get(token) or spell(token)
     if model is None:
         raise Refusal("Two recordings are compared over the text of one of them: give it as the text.")
-    return model.encode(text), model.bytes_of
+    if isinstance(found, Answer):
+        return of_answer(text.name, found, model)[0], model.bytes_of
+    return model.encode(found), model.bytes_of
 
 
-def text_in(file: Path) -> str | Trace:
-    """The trace or the text in a file. Raises Refusal with one sentence."""
-    return traces.load(file) if is_trace(str(file)) else read_text(file)
+def text_in(name: str) -> str | Recording:
+    """The recording or the text in a file; `,record=2` after its name chooses a record. Raises Refusal with
+    one sentence.
+    """
+    plain, options = with_options(name)
+    if is_recording(plain):
+        return recording(plain, number(options, "record", 1))
+    return read_text(Path(plain))

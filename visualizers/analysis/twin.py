@@ -83,7 +83,7 @@ class Place:
     @property
     def flips(self) -> bool:
         """Whether the engines' most likely tokens differ."""
-        return bool(self.a.top and self.b.top) and self.a.top[0][0] != self.b.top[0][0]
+        return flips(self.a, self.b)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def twin(
     """Compares the readings of the tokens after `before`, place by place."""
     pairs = [common(a, b) for a, b in readings]
     factor = factor_of(pairs, ROUNDING[COARSEST if None in formats else coarsest(formats)].place)
-    precision = precision_of(formats, pairs, factor)
+    precision = precision_of(formats, varying(readings, pairs, factor))
     within = ROUNDING[precision].place
     places = [
         Place(at, token, texts[token], a, b, kl, margin(a, b), verdict(a, b, pair, factor, within))
@@ -142,18 +142,26 @@ def coarsest(formats: Sequence[str | None]) -> str:
     return max((one for one in formats if one is not None), key=ORDER.index, default=ORDER[0])
 
 
-def precision_of(
-    formats: Sequence[str | None], pairs: Sequence[list[tuple[float, float]]], factor: float
-) -> str:
-    """The less precise of two formats. Where one is not known, the most precise that explains how much the
-    difference varies among the tokens of most places: that is the same after a truncation or temperature.
+def varying(
+    readings: Sequence[tuple[Reading, Reading]], pairs: Sequence[list[tuple[float, float]]], factor: float
+) -> list[float]:
+    """How much the difference varies among the tokens of each place, which neither a truncation nor a
+    temperature changes; where no likely tokens were recorded, how large it is.
+    """
+    found = [spread(pair, factor) for pair in pairs if len(pair) > 1]
+    own = [(a.logprob, b.logprob) for a, b in readings]
+    return found or [abs(y - x) for x, y in own if x is not None and y is not None]
+
+
+def precision_of(formats: Sequence[str | None], varies: list[float]) -> str:
+    """The less precise of two formats. Where one is not known, the most precise that explains how much most
+    places vary.
     """
     known = coarsest(formats)
     if None not in formats:
         return known
-    varying = [spread(pair, factor) for pair in pairs if len(pair) > 1]
     possible = ORDER[ORDER.index(known) :]
-    enough = [one for one in possible if varying and median(varying) <= ROUNDING[one].place / 4]
+    enough = [one for one in possible if varies and median(varies) <= ROUNDING[one].place / 4]
     return enough[0] if enough else COARSEST
 
 
@@ -197,15 +205,20 @@ def spread(pair: list[tuple[float, float]], factor: float) -> float:
 
 def verdict(a: Reading, b: Reading, pair: list[tuple[float, float]], factor: float, within: float) -> str:
     """One of VERDICTS."""
-    if not pair or None in (a.logprob, b.logprob):
+    if a.logprob is None or b.logprob is None:
         return "unknown"
     differences = [y - x for x, y in pair] + [b.logprob - a.logprob]
     if max(map(abs, differences)) <= within:
-        return "rounding" if a.top[0][0] == b.top[0][0] else "tie"
-    if factor != 1.0:
+        return "tie" if flips(a, b) else "rounding"
+    if factor != 1.0 and pair:
         return "temperature" if spread(pair, factor) <= 2 * within else "other"
     shifted = len(differences) > 2 and max(differences) - min(differences) <= within
     return "renormalised" if shifted and min(map(abs, differences)) > within else "other"
+
+
+def flips(a: Reading, b: Reading) -> bool:
+    """Whether the most likely tokens differ, where both are known."""
+    return bool(a.top and b.top) and a.top[0][0] != b.top[0][0]
 
 
 def margin(a: Reading, b: Reading) -> float | None:

@@ -88,6 +88,7 @@ class Answer:
     options: list[Option] = field(default_factory=list)  # instead of tokens
     model: str | None = None
     prompt: str | None = None
+    ids: tuple[int, ...] | None = None  # of the prompt and the tokens, where the file names tokens by them
     text: str | None = None  # the whole text, if the file has it beside its tokens
     spells_more: bool = False  # the tokens may spell more than the text: reasoning that stands elsewhere
     scale: str = LOGPROBS

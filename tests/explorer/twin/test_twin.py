@@ -16,8 +16,9 @@ from decoders.models.loading import load
 from decoders.refusal import Refusal
 from decoders.trace.events import Commit, Distribution
 from explorer.cli import main
+from explorer.twin.recordings import recording
 from explorer.twin.report_page import report_page
-from explorer.twin.sides import EngineSide, side
+from explorer.twin.sides import EngineSide
 from explorer.twin.words import as_json, summary, table, verdict_sentences
 from tests.helpers import tiny_models
 from visualizers.figures import caption
@@ -135,8 +136,56 @@ def test_unusable_options_are_one_sentence(options, says, tmp_path, capsys):
 
 def test_engines_with_other_tokens_or_too_short_a_text_are_refused(model):
     with pytest.raises(Refusal, match="both engines must have the same tokens"):
-        dx.twin("Once upon", side("llama-tiny", "cpu").model, model)
+        dx.twin("Once upon", load("llama-tiny", "cpu"), model)
     with pytest.raises(Refusal, match="too few tokens"):
         dx.twin("a", model, model)
     with pytest.raises(Refusal, match="reads at most 256; shorten it"):
         dx.twin("a cat " * 200, model, model)
+
+
+def rollout(model, tokens: list[int], first: int) -> dict:
+    """A record as prime-rl exports it, with what the model says of the tokens from `first` on."""
+    own = [one.logprob for one, _ in EngineSide("m", model).score(tokens, first)]
+    nothing = [None] * first
+    return {
+        "token_ids": tokens,
+        "loss_mask": [False] * first + [True] * len(own),
+        "inference_logprobs": nothing + own,
+        "trainer_logprobs": nothing + own,
+    }
+
+
+def test_rollouts_are_compared_by_their_token_ids(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    records = [rollout(model, model.encode(text), 4) for text in (TEXT, "the dog saw a cat")]
+    records[1]["inference_logprobs"][-1] -= 0.5
+    (tmp_path / "rollouts.jsonl").write_text("\n".join(map(json.dumps, records)), "utf-8")
+    same = dx.twin(recording("rollouts.jsonl"), model, "rollouts.jsonl")
+    assert set(same.counts) == {"rounding"} and len(same.places) == len(records[0]["token_ids"]) - 4
+    changed = dx.twin(recording("rollouts.jsonl", 2), model, "rollouts.jsonl,record=2")
+    assert changed.counts["other"] == 1 and changed.places[-1].verdict == "other"
+    with pytest.raises(Refusal, match=r"rollouts.jsonl has 2 records; choose one of them"):
+        recording("rollouts.jsonl", 3)
+
+
+def spelt(model, token: int) -> dict:
+    """A token as llama-server names it."""
+    return {"id": token, "token": "", "bytes": list(model.bytes_of(token))}
+
+
+def test_a_servers_answer_is_found_in_the_models_vocabulary(model, tmp_path):
+    tokens, first = model.encode(TEXT), 5
+    places = []
+    for reading, _ in EngineSide("m", model).score(tokens, first):
+        own = tokens[first + len(places)]
+        top = [spelt(model, token) | {"logprob": value} for token, value in reading.top[:5]]
+        places.append(spelt(model, own) | {"logprob": reading.logprob, "top_logprobs": top})
+    prompt = b"".join(map(model.bytes_of, tokens[:first])).decode()
+    answer = {"completion_probabilities": places, "prompt": prompt, "content": TEXT[first:]}
+    file = tmp_path / "answer.json"
+    file.write_text(json.dumps(answer), "utf-8")
+    found = dx.twin(recording(str(file)), model, str(file))
+    assert set(found.counts) == {"rounding"} and found.precision == "float32"
+    file.write_text(json.dumps(answer | {"prompt": None}), "utf-8")
+    with pytest.raises(Refusal, match="has no prompt"):
+        dx.twin(recording(str(file)), model, str(file))
