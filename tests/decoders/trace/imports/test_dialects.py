@@ -164,7 +164,8 @@ def test_options_of_an_evaluation_are_ranked():
     assert trace.text() == " A cat" and trust.trusted
     ranks = {event.node: (event.rank, event.total) for event in trace.steps[0].of(Rank)}
     assert ranks == {1: (1, -2.5), 2: (2, -7.25)}
-    assert any("The right answer: 0" in note.text for note in trace.steps[0].of(Note))
+    notes = [note.text for note in trace.steps[0].of(Note)]
+    assert "The right answer: 0" in notes and "Best first: ' A cat' -2.50; ' A fish' -7.25." in notes
     trace, _ = opened(samples.GENERATED)
     assert trace.text() == " 18 apples" and trace.steps[0].of(Commit)[0].logprobs == [None]
 
