@@ -184,6 +184,10 @@ def test_a_rollout_has_what_the_trainer_measured():
     assert trace.text() == "Five." and trace.vocabulary[trace.prompt[0]] == b"Add two and two."
 
 
+def test_a_divergence_below_0_is_none():
+    assert faults(changed(samples.PRIME, mismatch_kl=[None, 0.1, -0.5, None])) == [Fault.KL_BELOW_0]
+
+
 KINDS = (ScoreName.DIVERGENCE, ScoreName.ENTROPY)
 
 
