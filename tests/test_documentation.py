@@ -32,6 +32,7 @@ NOT_RUN = {  # page -> why blocks of it are only read: each needs what this test
     "docs/deploy.md": {"takes minutes": 1, "needs a GPU": 1, "needs a server": 1, "needs Docker": 1},
     "docs/engines.md": {"needs a GPU": 1, "needs a server": 2, "needs vLLM": 1, "needs Ray": 1},
     "docs/heads.md": {"trains models": 3},
+    "docs/opening.md": {"needs files of yours": 1},
 }
 EXPLORER = re.compile(r"(?:\S*python -m explorer|decoding-explorer(?= [a-z])) (.*)")
 APP = re.compile(r"(?:python app\.py|decoding-explorer(?= --)) (.*)")

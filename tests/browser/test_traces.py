@@ -16,6 +16,7 @@ from explorer.export import run_file
 from tests.browser.conftest import HOSTILE
 from tests.browser.test_page import press, ready, run
 from tests.browser.window import resize
+from tests.decoders.trace.imports import samples
 
 METRICS = b"""# TYPE vllm:spec_decode_num_drafts_total counter
 vllm:spec_decode_num_drafts_total{engine="0",model_name="some/model"} 100.0
@@ -259,6 +260,30 @@ def test_a_file_may_be_dropped_anywhere(page):
     expect(page.locator("#explorer.dropping")).to_be_visible()
     page.dispatch_event("main", "drop", {"dataTransfer": dropped})
     expect(page.get_by_text("Opened dropped.json.gz.")).to_be_visible()
+
+
+def test_several_dropped_files_are_a_table_and_a_row_of_it_a_hatched_lane(page):
+    section(page)
+    sound, wrong = samples.LLAMA, samples.LLAMA | {"content": "The cow sat."}
+    held = [["good.json", json.dumps(sound)], ["bad.json", json.dumps(wrong)], ["notes.md", "Notes."]]
+    dropped = page.evaluate_handle(
+        "held => { const carried = new DataTransfer();"
+        "for (const [name, text] of held) carried.items.add(new File([text], name)); return carried; }",
+        held,
+    )
+    page.dispatch_event("main", "drop", {"dataTransfer": dropped})
+    expect(page.locator("#opened-records")).to_contain_text("2 records. Not recognised: 1.")
+    expect(page.get_by_test_id("cell-0-1")).to_have_text("bad.json")  # the untrusted one first
+    page.get_by_test_id("cell-0-1").click()
+    lane = page.locator(".lane.untrusted")
+    expect(lane.locator(".trust summary")).to_contain_text("the tokens do not spell the text")
+    assert "gradient" in lane.locator(".view").evaluate("e => getComputedStyle(e, '::after').backgroundImage")
+    lane.locator(".trust summary").click()
+    expect(lane.locator(".trust li").first).to_contain_text("log-probabilities, before any processor")
+    section(page)
+    page.get_by_test_id("cell-1-1").click()
+    expect(page.locator(".lane .trust summary")).to_have_text("Nothing that was checked fails.")
+    expect(page.locator(".lane.untrusted")).to_have_count(0)
 
 
 # Says what the page says to each link, one after the other.

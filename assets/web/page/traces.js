@@ -75,7 +75,7 @@ class Traces {
     if (!found.length) return this.app.fail("There is no file in this folder.");
     if (size > MOST || found.length > MOST_FILES)
       return this.app.fail(
-        "These files are more than the page takes at once; use the command decoding-explorer open.",
+        "These files are more than the page takes at once: use the command decoding-explorer open.",
       );
     const packed = await Promise.all(
       found.map(async ([name, file]) => ({ name, data: await page.base64(file) })),

@@ -129,7 +129,11 @@ def near(a: float, b: float) -> bool:
 def piece(entry: dict) -> bytes:
     """The bytes of a token; servers may leave them out."""
     given = entry.get("bytes")
-    return entry["token"].encode() if given is None else bytes(given)
+    if given is None:
+        return entry["token"].encode()
+    if not isinstance(given, list):  # of a number, `bytes` makes as many zeros
+        raise TypeError(given)
+    return bytes(given)
 
 
 def nats(value: Any) -> float | None:

@@ -121,6 +121,7 @@ NO_CHAT = (
     "This is an answer of {}, which cannot be read here; ask the server for a chat completion in OpenAI's "
     "shape, with logprobs: true and top_logprobs."
 )
+ODD = "This file has the fields of {}, but one of them has not the shape that this program writes."
 FAILED = "This is a server's error message, not its answer; correct the request and open the answer."
 
 
@@ -136,8 +137,18 @@ def read(record: Any) -> Answer:
     if dialect := dialect_of(record):
         if record.get("error"):
             raise Refusal(FAILED)
-        return dialect.read(record)
+        return shaped(dialect, dialect.read, record)
     raise Refusal(unknown(record))
+
+
+def shaped(dialect: Dialect, reader: Callable, record: dict) -> Any:
+    """What a reader makes of a record. Raises Refusal with one sentence if a field has another shape."""
+    try:
+        return reader(record)
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
+        if isinstance(error, Refusal):
+            raise
+        raise Refusal(ODD.format(dialect.title)) from error
 
 
 def trace_of(record: Any) -> Trace:
@@ -148,7 +159,7 @@ def trace_of(record: Any) -> Trace:
 def counts_of(record: Any) -> Counts:
     """What a JSON value counts, with or without tokens."""
     dialect = dialect_of(record)
-    return dialect.counts(record) if dialect else Counts()
+    return shaped(dialect, dialect.counts, record) if dialect else Counts()
 
 
 def unknown(record: Any, begin: str = "This file is not recognised") -> str:

@@ -8,7 +8,7 @@ from decoders.refusal import Refusal
 from decoders.trace.imports.answer import NO_SCALE, Answer, Option, Unlisted, Written
 
 METRICS = ("acc_norm", "acc", "exact_match", "em", "f1", "pass@1", "pass_at_1")  # the first that a record has
-UNUSABLE = "This record of lm-evaluation-harness has no answers (resps) that can be read."
+UNUSABLE = "This record of lm-evaluation-harness has no answers (resps)."
 
 
 def fits(record: dict) -> bool:
@@ -25,19 +25,16 @@ def read(record: dict) -> Answer:
     prompt = asked[0][0] if asked else None
     target = record.get("target")
     notes = [f"The right answer: {str(target)[:200]}"] if target is not None else []
-    try:
-        first = answers[0][0]
-        if isinstance(first, str):
-            own = Written(Unlisted(first.encode(), 0, None), [])
-            return Answer(
-                "lm-eval", [own], prompt=prompt, text=first, scale=NO_SCALE, score=score, notes=notes
-            )
-        options = [
-            Option(asked[at][1] if at < len(asked) else f"option {at + 1}", *likelihood(one[0]))
-            for at, one in enumerate(answers)
-        ]
-    except (KeyError, TypeError, IndexError, ValueError) as error:
-        raise Refusal(UNUSABLE) from error
+    if not answers:
+        raise Refusal(UNUSABLE)
+    first = answers[0][0]
+    if isinstance(first, str):
+        own = Written(Unlisted(first.encode(), 0, None), [])
+        return Answer("lm-eval", [own], prompt=prompt, text=first, scale=NO_SCALE, score=score, notes=notes)
+    options = [
+        Option(asked[at][1] if at < len(asked) else f"option {at + 1}", *likelihood(one[0]))
+        for at, one in enumerate(answers)
+    ]
     return Answer("lm-eval", options=options, prompt=prompt, processed=False, score=score, notes=notes)
 
 

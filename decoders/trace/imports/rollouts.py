@@ -7,7 +7,6 @@ Trainers name tokens by their ids, and the files have no vocabulary: a token is 
 import math
 from typing import Any
 
-from decoders.refusal import Refusal
 from decoders.trace.imports.answer import NO_SCALE, Answer, Unlisted, Written, check_size, nats
 from decoders.trace.scores import ScoreName
 
@@ -15,7 +14,7 @@ IDS = "The file names tokens by their ids alone (⟨7⟩)."
 ROLLOUT = (
     "Log-probabilities are the rollout engine's; those of the trainer differ from them by the divergence."
 )
-UNUSABLE = "This rollout cannot be read: its columns of tokens and numbers are not of one length."
+LOGPROBS = ("inference_logprobs", "trainer_logprobs")
 
 
 def is_prime(record: dict) -> bool:
@@ -35,39 +34,26 @@ def is_slime(record: dict) -> bool:
 
 def prime(record: dict) -> Answer:
     """The tokens that were trained on; those before the first of them are the prompt."""
-    try:
-        kept = [at for at, trained in enumerate(record["loss_mask"]) if trained]
-        first = kept[0] if kept else 0
-        ids, own, theirs = (column(record, name, first) for name in ("token_ids", *LOGPROBS))
-        check_size(len(ids), 0)
-        tokens = of_ids(ids, own)
-        given = column(record, "mismatch_kl", first)
-        kl = [
-            value if value is not None else k3(*pair) for value, *pair in zip(given, own, theirs, strict=True)
-        ]
-        measures = {
-            ScoreName.DIVERGENCE: kl,
-            ScoreName.ENTROPY: column(record, "entropy", first),
-        }
-        given_rewards = (record.get("rewards") or ())[first:]
-        reward = next((float(r) for r in given_rewards if isinstance(r, int | float)), None)
-    except (KeyError, TypeError, IndexError, ValueError) as error:
-        if isinstance(error, Refusal):
-            raise
-        raise Refusal(UNUSABLE) from error
+    kept = [at for at, trained in enumerate(record["loss_mask"]) if trained]
+    first = kept[0] if kept else 0
+    ids, own, trainers = (column(record, name, first) for name in ("token_ids", *LOGPROBS))
+    check_size(len(ids), 0)
+    rows = zip(column(record, "mismatch_kl", first), own, trainers, strict=True)
+    measures = {
+        ScoreName.DIVERGENCE: [k3(rollout, trainer) if kl is None else kl for kl, rollout, trainer in rows],
+        ScoreName.ENTROPY: column(record, "entropy", first),
+    }
+    rewards = (record.get("rewards") or ())[first:]
     prompt = "".join(f"⟨{token}⟩" for token in record["token_ids"][:first])
     return Answer(
         "prime-rl",
-        tokens,
+        of_ids(ids, own),
         prompt=prompt or None,
         ids=tuple(record["token_ids"]),
         measures={name: values for name, values in measures.items() if any(v is not None for v in values)},
-        score=reward,
+        score=next((float(reward) for reward in rewards if isinstance(reward, int | float)), None),
         notes=[IDS, ROLLOUT],
     )
-
-
-LOGPROBS = ("inference_logprobs", "trainer_logprobs")
 
 
 def verl(record: dict) -> Answer:
@@ -87,24 +73,19 @@ def verl(record: dict) -> Answer:
 
 def slime(record: dict) -> Answer:
     """The tokens of the response, the last `response_length` of all."""
-    try:
-        ids, length = record["tokens"], record["response_length"]
-        own = record.get("rollout_log_probs") or [None] * length
-        theirs = record.get("teacher_log_probs") or record.get("log_probs") or [None] * length
-        check_size(length, 0)
-        tokens = of_ids(ids[-length:], [nats(value) for value in own])
-        kl = [k3(nats(a), nats(b)) for a, b in zip(own, theirs, strict=True)]
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, Refusal):
-            raise
-        raise Refusal(UNUSABLE) from error
+    ids, length = record["tokens"], record["response_length"]
+    check_size(length, 0)
+    own = record.get("rollout_log_probs") or [None] * length
     prompt, reward = record.get("prompt"), record.get("reward")
     return Answer(
         "slime",
-        tokens,
+        of_ids(ids[-length:], [nats(value) for value in own]),
         prompt=prompt if isinstance(prompt, str) and prompt else None,
+<<<<<<< HEAD
         ids=tuple(ids),
         measures={ScoreName.DIVERGENCE: kl} if any(value is not None for value in kl) else {},
+=======
+>>>>>>> wt-open
         score=float(reward) if isinstance(reward, int | float) else None,
         notes=[IDS, f"The response as text: {record['response'][:500]}"],
     )

@@ -12,6 +12,7 @@ from decoders.trace.scores import Measure, Rank, ScoreName
 from decoders.trace.trace import Trace
 
 UNKNOWN, ABSENT = "□", "…"  # stand for a rejected draft token and for the prompt
+LISTED_OPTIONS, LISTED_CHARACTERS = 8, 60  # of the note that lists them
 UNTOLD = "untold"  # the source of such tokens
 ABOUT = "Imported: {}; entropies are lower bounds, as mass that is not named counts as one token."
 STAGES = {
@@ -139,8 +140,13 @@ class Writer:
     def write_options(self) -> Trace:
         """Writes the options as siblings, ranked by their log-probabilities, and commits the best one."""
         options = self.answer.options
-        events: list[Event] = [Note(OPTIONS), *map(Note, self.answer.notes)]
         order = sorted(range(len(options)), key=lambda at: -options[at].logprob)
+        best_first = "; ".join(
+            f"{options[at].text[:LISTED_CHARACTERS]!r} {options[at].logprob:.2f}"
+            for at in order[:LISTED_OPTIONS]
+        )
+        notes = [OPTIONS, f"Best first: {best_first}.", *self.answer.notes]
+        events: list[Event] = [Note(text) for text in notes]
         for at, option in enumerate(options):
             node, token = self.next_node(), self.id_of(option.text.encode(), at)
             events.append(Propose(node, 0, token, min(option.logprob, 0.0), "target", slot=at))

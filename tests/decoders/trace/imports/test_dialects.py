@@ -164,7 +164,8 @@ def test_options_of_an_evaluation_are_ranked():
     assert trace.text() == " A cat" and trust.trusted
     ranks = {event.node: (event.rank, event.total) for event in trace.steps[0].of(Rank)}
     assert ranks == {1: (1, -2.5), 2: (2, -7.25)}
-    assert any("The right answer: 0" in note.text for note in trace.steps[0].of(Note))
+    notes = [note.text for note in trace.steps[0].of(Note)]
+    assert "The right answer: 0" in notes and "Best first: ' A cat' -2.50; ' A fish' -7.25." in notes
     trace, _ = opened(samples.GENERATED)
     assert trace.text() == " 18 apples" and trace.steps[0].of(Commit)[0].logprobs == [None]
 
@@ -181,6 +182,10 @@ def test_a_rollout_has_what_the_trainer_measured():
     assert trace.text() == "⟨40⟩⟨41⟩" and trace.costs.logprob == pytest.approx(-1.0)
     trace, _ = opened(samples.VERL)
     assert trace.text() == "Five." and trace.vocabulary[trace.prompt[0]] == b"Add two and two."
+
+
+def test_a_divergence_below_0_is_none():
+    assert faults(changed(samples.PRIME, mismatch_kl=[None, 0.1, -0.5, None])) == [Fault.KL_BELOW_0]
 
 
 KINDS = (ScoreName.DIVERGENCE, ScoreName.ENTROPY)
