@@ -30,7 +30,7 @@ NOT_RUN = {  # page -> why blocks of it are only read: each needs what this test
     "docs/api.md": {"needs the running app": 3},
     "docs/command_line.md": {"takes minutes": 1, "takes minutes to hours": 1, "trains models": 1},
     "docs/deploy.md": {"takes minutes": 1, "needs a GPU": 1, "needs a server": 1, "needs Docker": 1},
-    "docs/engines.md": {"needs a GPU": 1, "needs a server": 2, "needs vLLM": 1, "needs Ray": 1},
+    "docs/engines.md": {"needs a GPU": 1, "needs a server": 3, "needs vLLM": 2, "needs Ray": 1},
     "docs/heads.md": {"trains models": 3},
     "docs/opening.md": {"needs files of yours": 1},
 }
