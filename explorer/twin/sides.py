@@ -57,7 +57,7 @@ class EngineSide:
         """Raises Refusal with one sentence if the model has other tokens, or the text does not fit."""
         engine = self.model.engine
         for token, text in zip(tokens, texts, strict=True):
-            own = self.model.bytes_of(token) if token < engine.vocabulary else None
+            own = self.model.bytes_of(token) if 0 <= token < engine.vocabulary else None
             if own != text:
                 raise Refusal(
                     f"The text's token {token} is {text!r}, and {self.name} has "

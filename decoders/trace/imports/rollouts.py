@@ -49,7 +49,7 @@ def prime(record: dict) -> Answer:
         "prime-rl",
         of_ids(ids, own),
         prompt=prompt or None,
-        ids=tuple(record["token_ids"]),
+        ids=tuple(map(int, record["token_ids"])),
         measures={name: values for name, values in measures.items() if any(v is not None for v in values)},
         score=next((float(reward) for reward in rewards if isinstance(reward, int | float)), None),
         notes=[IDS, ROLLOUT],
@@ -81,11 +81,7 @@ def slime(record: dict) -> Answer:
         "slime",
         of_ids(ids[-length:], [nats(value) for value in own]),
         prompt=prompt if isinstance(prompt, str) and prompt else None,
-<<<<<<< HEAD
-        ids=tuple(ids),
-        measures={ScoreName.DIVERGENCE: kl} if any(value is not None for value in kl) else {},
-=======
->>>>>>> wt-open
+        ids=tuple(map(int, ids)),
         score=float(reward) if isinstance(reward, int | float) else None,
         notes=[IDS, f"The response as text: {record['response'][:500]}"],
     )
