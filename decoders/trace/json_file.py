@@ -38,7 +38,7 @@ def read_json(data: bytes) -> Any:
     data = unzipped(data)
     check_size(data)
     try:
-        return parsed(data, data.decode("utf-8-sig"))
+        return parsed(data.removeprefix(BOM))
     except (ValueError, RecursionError) as error:
         raise NotJson(
             "This file is not a trace: it is not JSON. Choose a file saved by Decoding Explorer."
@@ -54,11 +54,11 @@ def read_lines(data: bytes) -> list[Any] | None:
     if not (first.startswith(b"{") and first.endswith(b"}")):
         return None
     check_size(data)
-    lines = [line for line in data.decode("utf-8", "replace").split("\n") if line.strip()]
+    lines = [line for line in data.split(b"\n") if line.strip()]
     values = []
     for at, line in enumerate(lines, 1):
         try:
-            values.append(parsed(data, line))
+            values.append(parsed(line))
         except (ValueError, RecursionError) as error:
             if at <= 2:
                 return None
@@ -81,10 +81,10 @@ def unzipped(data: bytes) -> bytes:
     return data
 
 
-def parsed(data: bytes, text: str) -> Any:
-    """The JSON value in a text, a part of `data`. Raises ValueError if it is not JSON."""
+def parsed(data: bytes) -> Any:
+    """The JSON value in a text. Raises ValueError if it is not JSON."""
     longest = whole if LONG_NUMBER.search(data) else int
-    value = json.loads(text, parse_float=finite, parse_int=longest, parse_constant=finite)
+    value = json.loads(data.decode("utf-8"), parse_float=finite, parse_int=longest, parse_constant=finite)
     if HALF.search(data):
         encode_all(value)
     return value

@@ -2,7 +2,6 @@
 them, worst first, of which each can be opened.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ from decoders.refusal import Refusal
 from decoders.trace import json_file
 from decoders.trace.imports import dialects, ollama
 from decoders.trace.imports.answer import Answer
+from decoders.trace.imports.checks import judged
 from decoders.trace.imports.writer import trace_of
 from decoders.trace.scores import ScoreName
 from decoders.trace.trace import Trace, from_json
@@ -70,14 +70,8 @@ def records_of(data: bytes, name: str = "") -> list[Record] | None:
     """
     values = json_file.read_lines(data)
     if values is None:
-        try:
-            value = json_file.read_json(data)
-        except Refusal:
-            return None  # the reader of single values says why
-        values = value if isinstance(value, list) else None
-        if isinstance(value, dict) and isinstance(value.get("samples"), list):  # of slime
-            values = value["samples"]
-        if values is None or not all(dialects.dialect_of(one) or is_own(one) for one in values):
+        values = list_in(json_file.unzipped(data))
+        if not values or not all(dialects.dialect_of(one) or is_own(one) for one in values):
             return None
     values = ollama.merged(values)
     if len(values) < 2:
@@ -86,6 +80,20 @@ def records_of(data: bytes, name: str = "") -> list[Record] | None:
         raise Refusal(f"This file has {len(values):,} records, and {MAX_RECORDS:,} can be read; cut it.")
     before = f"{name} " if name else ""
     return [Record(f"{before}{title(value, at)}"[:MAX_NAME], value) for at, value in enumerate(values, 1)]
+
+
+def list_in(data: bytes) -> list | None:
+    """The values of a file that is one list, or an object with `samples`, as slime has it; None for any
+    other, of which the reader of single values says what is wrong.
+    """
+    if not (data.lstrip()[:1] == b"[" or data.lstrip()[:1] == b"{" and b'"samples"' in data):
+        return None
+    try:
+        value = json_file.read_json(data)
+    except Refusal:
+        return None
+    found = value.get("samples") if isinstance(value, dict) else value
+    return found if isinstance(found, list) else None
 
 
 def title(value: Any, at: int) -> str:
@@ -101,12 +109,9 @@ def is_own(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() >= OWN
 
 
-def table(records: list[Record], keep: Callable[[int], Any] = lambda place: None) -> list[Row]:
-    """A row for each record, worst first. `keep`: is told each place as it has been read."""
-    rows = []
-    for place, record in enumerate(records):
-        rows.append(row_of(place, record))
-        keep(place)
+def table(records: list[Record]) -> list[Row]:
+    """A row for each record, worst first."""
+    rows = [row_of(place, record) for place, record in enumerate(records)]
     return sorted(rows, key=lambda row: row.badness)
 
 
@@ -116,7 +121,7 @@ def row_of(place: int, record: Record) -> Row:
         if is_own(record.value):
             return of_trace(place, record, from_json(record.value))
         answer = dialects.read(record.value)
-        return of_answer(place, record, answer, Trust.from_json(trace_of(answer).trust))
+        return of_answer(place, record, answer, judged(answer))
     except Refusal as error:
         return Row(place, record.name, problem=str(error))
 
