@@ -7,6 +7,7 @@ opened at any time. The folder's size is bounded: the oldest traces make room fo
 import json
 import os
 import re
+import select
 import sys
 import time
 from collections.abc import Callable
@@ -73,25 +74,13 @@ def make_room(folder: Path, most: int = FOLDER_BYTES) -> None:
 
 
 def main(folder: Path) -> None:
-    """Runs until the process that records is gone."""
-    writer, parent = Writer(folder), int(os.environ.get("PARENT", "0"))
+    """Runs until the process that records is gone, and with it the other end of our input."""
+    writer, over = Writer(folder), False
     os.nice(10)
-    while True:
-        alive = alive_still(parent)
+    while not over:
+        over = bool(select.select([sys.stdin], [], [], PAUSE)[0])
         writer.turn()
-        if not alive:
-            writer.spool.delete()
-            return
-        time.sleep(PAUSE)
-
-
-def alive_still(process: int) -> bool:
-    """Whether a process runs."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    writer.spool.delete()
 
 
 if __name__ == "__main__":
