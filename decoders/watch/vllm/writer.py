@@ -17,6 +17,7 @@ from typing import Any
 
 from decoders import files
 from decoders.models.token_bytes import TokenBytes
+from decoders.refusal import Refusal
 from decoders.watch.vllm.plugin import SPOOL
 from decoders.watch.vllm.requests import Request, Requests
 from decoders.watch.vllm.spool import SpoolReader
@@ -42,14 +43,17 @@ class Writer:
         self.requests = Requests(tokenizer)
 
     def turn(self) -> int:
-        """Writes the traces that have changed, and returns how many these are."""
+        """Writes the traces that have changed, and returns how many these are. Raises Refusal if the disk
+        does not take them.
+        """
         changed = self.requests.read(self.spool.records())
         for name in changed:
             one = self.requests.open[name]
             text = json.dumps(one.trace.to_json(), separators=(",", ":"), allow_nan=False)
             files.write(self.folder / file_name(one), text)
-            if not one.recording.open and len(self.requests.open) > 1000:
-                del self.requests.open[name]
+        over = [name for name, one in self.requests.open.items() if not one.recording.open]
+        for name in set(over) - changed:  # rounds may follow a stop string for a moment
+            del self.requests.open[name]
         if changed:
             self.requests.all.clear()
             make_room(self.folder)
@@ -79,7 +83,10 @@ def main(folder: Path) -> None:
     os.nice(10)
     while not over:
         over = bool(select.select([sys.stdin], [], [], PAUSE)[0])
-        writer.turn()
+        try:
+            writer.turn()
+        except Refusal as error:
+            print(f"Decoding Explorer: {error}", file=sys.stderr)
     writer.spool.delete()
 
 
