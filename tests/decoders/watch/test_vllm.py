@@ -12,7 +12,7 @@ from decoders.trace.events import Distribution, Note, Propose, Verdict
 from decoders.trace.reasons import Code
 from decoders.trace.trace import Trace, check_trace
 from decoders.watch.vllm import measured, recorder, spool
-from decoders.watch.vllm.requests import Requests
+from decoders.watch.vllm.requests import Requests, header
 from decoders.watch.vllm.runner import RunnerRecorder
 from decoders.watch.vllm.spool import Spool, SpoolReader
 from decoders.watch.vllm.writer import SUFFIX, Writer, make_room
@@ -252,3 +252,20 @@ def test_rows_are_measured_in_parts_that_take_little_memory(monkeypatch):
     parts = measured.of_rows("raw", scores, tokens)
     for name, value in whole.items():
         torch.testing.assert_close(parts[name], value)
+
+
+@pytest.mark.parametrize(
+    ("method", "strategy", "shape"),
+    [
+        ("draft_model", "speculative", {"num_assistant_tokens": 3}),
+        ("suffix", "prompt_lookup", {"prompt_lookup_num_tokens": 3}),
+        ("eagle3", "eagle3", {"tree": "chain", "depth": 3}),
+        ("a method of next year", "speculative", {"num_assistant_tokens": 3}),
+        (None, "greedy", {}),
+    ],
+)
+def test_a_trace_names_our_strategy_of_the_kind(method, strategy, shape):
+    begun = {"params": recorder.wanted(params()), "prompt": [1], "written": [], "request": "request-1"}
+    trace = header(ENGINE | {"method": method}, begun)
+    assert trace.strategy == strategy and shape.items() <= trace.parameters.items()
+    assert trace.title.endswith("(vLLM)") and trace.model_defaults["request"] == "request-1"
