@@ -321,7 +321,7 @@ def header(engine: dict[str, Any], begun: dict[str, Any]) -> Trace:
     parameters, others = own_parameters(known, chosen)
     if "model_defaults" in parameters:
         parameters["model_defaults"] = False
-    others |= {"request": begun["request"]} | ({"method": engine["method"]} if engine["method"] else {})
+    others |= {"method": engine["method"]} if engine["method"] else {}
     if params["structured"]:
         others["structured_outputs"] = True
     models = {"target": short(engine["model"])}

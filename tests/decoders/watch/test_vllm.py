@@ -268,4 +268,4 @@ def test_a_trace_names_our_strategy_of_the_kind(method, strategy, shape):
     begun = {"params": recorder.wanted(params()), "prompt": [1], "written": [], "request": "request-1"}
     trace = header(ENGINE | {"method": method}, begun)
     assert trace.strategy == strategy and shape.items() <= trace.parameters.items()
-    assert trace.title.endswith("(vLLM)") and trace.model_defaults["request"] == "request-1"
+    assert trace.title.endswith("(vLLM)") and trace.model_defaults.get("method") == method
