@@ -10,6 +10,7 @@ import torch
 
 TOP = 20
 LOWEST = -1e30  # in place of minus infinity where it is multiplied by a probability of 0
+PART = 1 << 25  # numbers that are worked on at once, so that little memory is taken from vLLM
 Measured = dict[str, torch.Tensor]
 
 
@@ -18,6 +19,11 @@ def of_rows(name: str, scores: torch.Tensor, tokens: torch.Tensor, top: int = TO
     `name.entropy` [N] (nats), `name.among` [N], the number of tokens that no processor has removed, and
     `name.of`, the log-probabilities of tokens [N, M].
     """
+    if len(scores) > 1 and scores.numel() > PART:
+        half = len(scores) // 2
+        first = of_rows(name, scores[:half], tokens[:half], top)
+        second = of_rows(name, scores[half:], tokens[half:], top)
+        return {key: torch.cat([first[key], second[key]]) for key in first}
     scores = scores.float()
     total = scores.logsumexp(-1, keepdim=True)
     values, ids = scores.topk(min(top, scores.shape[-1]), -1)

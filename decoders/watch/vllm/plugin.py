@@ -13,6 +13,7 @@ from typing import Any
 METHOD = "decoding_explorer_record"
 FOLDER, TOP_TOKENS = "DECODING_EXPLORER_RECORD", "DECODING_EXPLORER_RECORD_TOP"
 SPOOL = ".spool"  # in the folder of the traces
+WRITERS: list[subprocess.Popen] = []  # kept, so that their inputs stay open
 
 
 def register() -> None:
@@ -55,17 +56,23 @@ def _from_the_start(wrapper: type, folder: Path) -> None:
     wrapper.initialize_from_config = initialize_from_config
 
 
-def write_traces(folder: Path) -> subprocess.Popen:
-    """Starts a process that makes traces of the spool while this process lives."""
+def write_traces(folder: Path) -> None:
+    """Starts a process that makes traces of the spool while this process lives: until its input ends. It is
+    no child of this one, for vLLM kills all children when it ends.
+    """
     from decoders import packages
 
     command = [sys.executable, "-m", packages.full("decoders.watch.vllm.writer"), str(folder)]
     path = os.pathsep.join(filter(None, [str(packages.ROOT), os.environ.get("PYTHONPATH")]))
-    own = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PARENT": str(os.getpid())}
-    hidden = {FOLDER: ""}
-    return subprocess.Popen(
-        command, env=os.environ | own | hidden, stdin=subprocess.DEVNULL, start_new_session=True
+    own = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", FOLDER: ""}
+    started = subprocess.Popen(
+        ["/bin/sh", "-c", '"$@" <&0 &', "sh", *command],
+        env=os.environ | own,
+        stdin=subprocess.PIPE,
+        start_new_session=True,
     )
+    started.wait()
+    WRITERS.append(started)
 
 
 def record(worker: Any, folder: str | None, top: int = 20) -> bool:

@@ -7,6 +7,7 @@ only if it belongs to the text.
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from decoders import registry
 from decoders.models.catalog import SHIPPED
 from decoders.speculative.draft_verify_loop import record_verdicts
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, TokenTest, Verification
+from decoders.strategy import Strategy
 from decoders.trace.endings import END_OF_TEXT, MAX_NEW_TOKENS
 from decoders.trace.events import Distribution, Forward, Note
 from decoders.trace.reasons import Code, Reason
@@ -314,13 +316,12 @@ def header(engine: dict[str, Any], begun: dict[str, Any]) -> Trace:
     chosen |= {} if name == "greedy" else {"temperature": temperature}
     if params["stop"]:
         chosen["stop_strings"] = " ".join(params["stop"])
-    count = {"speculative": "num_assistant_tokens", "prompt_lookup": "prompt_lookup_num_tokens"}.get(name)
     if engine["method"]:
-        chosen[count or "num_speculative_tokens"] = engine["num_speculative_tokens"]
+        chosen |= chain(known, engine["num_speculative_tokens"])
     parameters, others = own_parameters(known, chosen)
     if "model_defaults" in parameters:
         parameters["model_defaults"] = False
-    others |= {"request": begun["request"]} | ({"method": engine["method"]} if engine["method"] else {})
+    others |= {"method": engine["method"]} if engine["method"] else {}
     if params["structured"]:
         others["structured_outputs"] = True
     models = {"target": short(engine["model"])}
@@ -334,14 +335,23 @@ def header(engine: dict[str, Any], begun: dict[str, Any]) -> Trace:
         seed=seed if 0 <= seed < LARGEST_SEED else 0,
         models=models,
         prompt=[*begun["prompt"], *begun["written"]],
-        badge=known.badge(parameters),
+        badge="deterministic" if name == "greedy" else known.badge(parameters),
         model_defaults=others,
     )
 
 
+def chain(known: Strategy, length: int) -> dict[str, Any]:
+    """A strategy's parameters for a chain of `length` drafted tokens, which is what vLLM drafts."""
+    declared = {one.name: one for one in known.parameters}
+    if "tree" in declared and "chain" in declared["tree"].choices:
+        return {"tree": "chain", "depth": length}
+    named = (name for name in ("num_assistant_tokens", "prompt_lookup_num_tokens") if name in declared)
+    return {next(named, "num_speculative_tokens"): length}
+
+
 def short(model: str) -> str:
     """The name of a shipped model, else what vLLM was given."""
-    return model.removeprefix(f"{SHIPPED}/")
+    return str(Path(model).resolve()).removeprefix(f"{SHIPPED}/") if Path(model).is_dir() else model
 
 
 class Requests:

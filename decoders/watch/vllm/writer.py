@@ -7,6 +7,7 @@ opened at any time. The folder's size is bounded: the oldest traces make room fo
 import json
 import os
 import re
+import select
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any
 
 from decoders import files
 from decoders.models.token_bytes import TokenBytes
+from decoders.refusal import Refusal
 from decoders.watch.vllm.plugin import SPOOL
 from decoders.watch.vllm.requests import Request, Requests
 from decoders.watch.vllm.spool import SpoolReader
@@ -41,14 +43,17 @@ class Writer:
         self.requests = Requests(tokenizer)
 
     def turn(self) -> int:
-        """Writes the traces that have changed, and returns how many these are."""
+        """Writes the traces that have changed, and returns how many these are. Raises Refusal if the disk
+        does not take them.
+        """
         changed = self.requests.read(self.spool.records())
         for name in changed:
             one = self.requests.open[name]
             text = json.dumps(one.trace.to_json(), separators=(",", ":"), allow_nan=False)
             files.write(self.folder / file_name(one), text)
-            if not one.recording.open and len(self.requests.open) > 1000:
-                del self.requests.open[name]
+        over = [name for name, one in self.requests.open.items() if not one.recording.open]
+        for name in set(over) - changed:  # rounds may follow a stop string for a moment
+            del self.requests.open[name]
         if changed:
             self.requests.all.clear()
             make_room(self.folder)
@@ -73,25 +78,16 @@ def make_room(folder: Path, most: int = FOLDER_BYTES) -> None:
 
 
 def main(folder: Path) -> None:
-    """Runs until the process that records is gone."""
-    writer, parent = Writer(folder), int(os.environ.get("PARENT", "0"))
+    """Runs until the process that records is gone, and with it the other end of our input."""
+    writer, over = Writer(folder), False
     os.nice(10)
-    while True:
-        alive = alive_still(parent)
-        writer.turn()
-        if not alive:
-            writer.spool.delete()
-            return
-        time.sleep(PAUSE)
-
-
-def alive_still(process: int) -> bool:
-    """Whether a process runs."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    while not over:
+        over = bool(select.select([sys.stdin], [], [], PAUSE)[0])
+        try:
+            writer.turn()
+        except Refusal as error:
+            print(f"Decoding Explorer: {error}", file=sys.stderr)
+    writer.spool.delete()
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ import torch
 from decoders.trace.events import Distribution, Note, Propose, Verdict
 from decoders.trace.reasons import Code
 from decoders.trace.trace import Trace, check_trace
-from decoders.watch.vllm import recorder, spool
-from decoders.watch.vllm.requests import Requests
+from decoders.watch.vllm import measured, recorder, spool
+from decoders.watch.vllm.requests import Requests, header
 from decoders.watch.vllm.runner import RunnerRecorder
 from decoders.watch.vllm.spool import Spool, SpoolReader
 from decoders.watch.vllm.writer import SUFFIX, Writer, make_room
@@ -216,6 +216,7 @@ def test_a_folder_holds_traces_that_grow(monkeypatch, tmp_path):
     assert [len(one["steps"]) for one in seen] == [1, 2, 3, 4] and len(files) == 2
     assert writer.turn() == 0
     own.close()
+    assert writer.turn() == 2 and writer.turn() == 0 and not writer.requests.open
     make_room(tmp_path, files[1].stat().st_size)
     assert list(tmp_path.glob(f"*{SUFFIX}")) == [files[1]]
 
@@ -242,3 +243,29 @@ def test_half_a_record_waits_for_the_rest(tmp_path):
     path.write_bytes(whole)
     ((header, arrays),) = reader.records()
     assert header == {"kind": "one"} and arrays["a"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_rows_are_measured_in_parts_that_take_little_memory(monkeypatch):
+    scores, tokens = torch.randn(7, 50), torch.randint(0, 50, (7, 2))
+    whole = measured.of_rows("raw", scores, tokens)
+    monkeypatch.setattr(measured, "PART", 100)
+    parts = measured.of_rows("raw", scores, tokens)
+    for name, value in whole.items():
+        torch.testing.assert_close(parts[name], value)
+
+
+@pytest.mark.parametrize(
+    ("method", "strategy", "shape"),
+    [
+        ("draft_model", "speculative", {"num_assistant_tokens": 3}),
+        ("suffix", "prompt_lookup", {"prompt_lookup_num_tokens": 3}),
+        ("eagle3", "eagle3", {"tree": "chain", "depth": 3}),
+        ("a method of next year", "speculative", {"num_assistant_tokens": 3}),
+        (None, "greedy", {}),
+    ],
+)
+def test_a_trace_names_our_strategy_of_the_kind(method, strategy, shape):
+    begun = {"params": recorder.wanted(params()), "prompt": [1], "written": [], "request": "request-1"}
+    trace = header(ENGINE | {"method": method}, begun)
+    assert trace.strategy == strategy and shape.items() <= trace.parameters.items()
+    assert trace.title.endswith("(vLLM)") and trace.model_defaults.get("method") == method
