@@ -16,7 +16,6 @@ from typing import Any
 import httpx
 import pytest
 import torch
-from decoders.trace.vllm_counts import from_prometheus
 
 from decoders.heads import Target, take_taps
 from decoders.models import head_files
@@ -25,6 +24,7 @@ from decoders.models.loading import load
 from decoders.models.published import read_heads
 from decoders.models.published.writing import write_heads
 from decoders.trace.events import Forward, Note, Propose, Verdict
+from decoders.trace.imports.vllm_counts import from_prometheus
 from decoders.trace.reasons import Code
 from decoders.trace.trace import Trace
 from decoders.trace.trace import load as load_trace
