@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 LISTED = 40  # records that are printed as text
 WIDE = 60  # characters of the last column
-PAGES = (".html", ".htm")
 TOO_LARGE = f"is larger than {MOST_BYTES >> 20} MiB; name a shorter file."
 SECONDS = 20  # that an address may take to answer
 
@@ -102,10 +101,11 @@ def files_in(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 def show_run(options: argparse.Namespace, setup: dict, traces: "list[Trace]") -> None:
     """Prints the lanes with the reports on them, or one JSON object, and writes what is to be written."""
+    from explorer.export import saving
     from explorer.runs.run_summary import summary
 
     if options.out:
-        save(options.out, setup, traces)
+        saving.save(options.out, setup, traces)
     if options.json:
         lanes = [summary(trace) for trace in traces]
         print(json.dumps(lanes[0] if len(lanes) == 1 else {"prompt": setup["prompt"], "lanes": lanes}))
@@ -127,20 +127,6 @@ def said(trace: "Trace") -> list[str]:
     lines += [note.text for step in trace.steps[:1] for note in step.of(Note)]
     costs = [f"{entry['label']} {entry['name']}" for entry in strip(trace.costs) if entry["label"] != "—"]
     return [*lines, " · ".join(costs)]
-
-
-def save(out: Path, setup: dict, traces: "list[Trace]") -> None:
-    """Writes a page, a trace or a run."""
-    from decoders import files
-    from explorer.export.replay_page import replay_html
-    from explorer.export.run_file import container, pack
-
-    if out.name.endswith(PAGES):
-        files.write(out, replay_html(traces, setup))
-    elif len(traces) == 1:
-        traces[0].save(out)
-    else:
-        files.write(out, pack(container(traces, setup), compressed=out.suffix == ".gz"))
 
 
 def show_table(options: argparse.Namespace, found) -> None:

@@ -16,8 +16,6 @@ from explorer.runs.load_pair import load_models
 from explorer.runs.run_summary import before_text, sequences, summary
 from visualizers.analysis.cost_summary import strip
 
-PAGES = (".html", ".htm")  # suffixes for which --out writes a page; for all others it writes the data
-
 
 def run(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> None:
     """Decodes the prompt and prints the text and its costs, or one JSON object."""
@@ -73,17 +71,11 @@ def decode(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> list[
 
 
 def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace]) -> None:
-    """Writes a page, a run or, for a single lane, a trace, depending on the suffix of `out`."""
-    from explorer.export.replay_page import replay_html
-    from explorer.export.run_file import container, pack, settings
+    """Writes the lanes with what was asked, see `saving.save`."""
+    from explorer.export import saving
+    from explorer.export.run_file import settings
 
-    setup = {**settings(traces), "prompt": prompt, "max_new_tokens": options.max_new_tokens}
-    if out.name.endswith(PAGES):
-        files.write(out, replay_html(traces, setup))
-    elif len(traces) == 1:
-        traces[0].save(out)
-    else:
-        files.write(out, pack(container(traces, setup), compressed=out.suffix == ".gz"))
+    saving.save(out, {**settings(traces), "prompt": prompt, "max_new_tokens": options.max_new_tokens}, traces)
 
 
 def save_extract(trace: Trace, options: argparse.Namespace) -> None:

@@ -32,7 +32,7 @@ def bytes_of(tokenizer: str) -> Callable[[int], bytes]:
     """The bytes of a tokenizer's tokens."""
     from transformers import AutoTokenizer
 
-    return TokenBytes(AutoTokenizer.from_pretrained(tokenizer))
+    return TokenBytes(AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False))
 
 
 class Writer:
