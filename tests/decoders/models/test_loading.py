@@ -225,8 +225,8 @@ def test_an_encoder_is_refused_unless_it_says_that_it_decodes(tmp_path):
     tiny_models.tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ValueError, match='is an encoder.*must say "is_decoder": true'):
         loading.load(str(tmp_path))
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"is_decoder": True}))
+    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
+    (tmp_path / "config.json").write_text(json.dumps(config | {"is_decoder": True}), "utf-8")
     assert loading.load(str(tmp_path)).engine.kind == "BertLMHeadModel"
 
 
