@@ -13,6 +13,7 @@ from explorer.text_file import MOST_BYTES
 if TYPE_CHECKING:
     from decoders.trace.imports.records import Row
     from decoders.trace.trace import Trace
+    from explorer.export.opened_files import Opened
 
 LISTED = 40  # records that are printed as text
 WIDE = 60  # characters of the last column
@@ -129,7 +130,7 @@ def said(trace: "Trace") -> list[str]:
     return [*lines, " · ".join(costs)]
 
 
-def show_table(options: argparse.Namespace, found) -> None:
+def show_table(options: argparse.Namespace, found: "Opened") -> None:
     """Prints the table of records, and the counts, or one JSON object."""
     from explorer.export.opened_files import row_json
     from visualizers.analysis.speculation_report import counted
