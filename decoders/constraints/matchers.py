@@ -225,7 +225,7 @@ class _Wrapped:
         found, at = [], 0
         while at < len(text):
             ends = range(min(len(text), at + self.longest), at, -1)
-            token = next((self.places[text[at:end]] for end in ends if text[at:end] in self.places), None)
+            token = next((self.pieces[text[at:end]] for end in ends if text[at:end] in self.pieces), None)
             if token is None:
                 break
             at += len(self.tokens[token])
@@ -233,7 +233,7 @@ class _Wrapped:
         return found
 
     @cached_property
-    def places(self) -> dict[bytes, int]:
+    def pieces(self) -> dict[bytes, int]:
         """The token of each piece of text; of several the first."""
         special = set(self.special_token_ids)
         return {
@@ -245,4 +245,4 @@ class _Wrapped:
     @cached_property
     def longest(self) -> int:
         """Bytes of the longest piece."""
-        return max(map(len, self.places), default=0)
+        return max(map(len, self.pieces), default=0)

@@ -13,14 +13,13 @@ from transformers import GenerationMixin, PreTrainedTokenizerBase
 
 from decoders.models.token_bytes import TokenBytes
 from decoders.refusal import Refusal
-from decoders.trace import trace
-from decoders.trace.trace import Trace
 from decoders.watch import seams
 from decoders.watch.call import Call
 from decoders.watch.header import name_of
+from decoders.watch.traces import Traces
 
 
-class Watched:
+class Watched(Traces):
     """`with watch(model, tokenizer) as run: model.generate(...)`; afterwards `run.traces` has one trace for
     each prompt of each call, in order.
 
@@ -31,6 +30,7 @@ class Watched:
 
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase | None = None, name: str = ""):
         """Raises Refusal with one sentence for what cannot be watched."""
+        super().__init__()
         if not isinstance(model, GenerationMixin):
             raise Refusal(
                 f"A {type(model).__name__} cannot be watched; give the model of transformers whose generate "
@@ -43,23 +43,9 @@ class Watched:
         seams.check_seams(model)
         self.model, self.name = model, name or name_of(model)
         self.bytes_of = bytes_without_tokenizer if tokenizer is None else TokenBytes(tokenizer)
-        self.traces: list[Trace] = []
         self.call: Call | None = None  # the one under way
         self._calling = self._thread = 0
         self._installed = ExitStack()
-
-    @property
-    def trace(self) -> Trace:
-        """The newest trace. Raises Refusal with one sentence if there is none."""
-        if not self.traces:
-            raise Refusal("Nothing was recorded; call the model's generate inside the with statement.")
-        return self.traces[-1]
-
-    def show(self) -> Any:
-        """The traces as a notebook draws them, one to four side by side. Raises Refusal with one sentence
-        if there are none, or more: then show some of `traces`, or one by its own `show()`.
-        """
-        return trace.show(*(self.traces or [self.trace]))
 
     def __enter__(self) -> "Watched":
         """Raises Refusal with one sentence if the model is watched already."""

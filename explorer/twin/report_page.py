@@ -6,8 +6,8 @@ from functools import partial
 
 from explorer.export.report_page import figure_place, header, report_html
 from explorer.markup import Html, h
-from explorer.twin.words import largest_first, logprob, verdict_sentences
-from visualizers.analysis.twin import VERDICTS, Place, Reading, Twin
+from explorer.twin.words import logprob, verdict_sentences
+from visualizers.analysis.twin import VERDICTS, Place, Reading, Twin, largest_first
 
 ROWS = 50  # of the table: the largest differences
 
@@ -45,7 +45,8 @@ def body(found: Twin, command: str) -> Html:
 
 def chip(place: Place) -> Html:
     """A token in the colour of its verdict."""
-    says = f"{place.position}: {logprob(place.a)} in A, {logprob(place.b)} in B; {VERDICTS[place.verdict]}"
+    name, when = VERDICTS[place.verdict]
+    says = f"{place.position}: {logprob(place.a)} in A, {logprob(place.b)} in B; {name}: {when}"
     flips = " flips" if place.flips else ""
     return h("span", {"class": f"chip verdict-{place.verdict}{flips}", "title": says}, place.text)
 
@@ -54,8 +55,8 @@ def definitions(found: Twin) -> list[Html]:
     """The verdicts that occur, with their counts and definitions."""
     rows = []
     for name, count in found.counts.items():
-        word, _, meaning = VERDICTS[name].partition(": ")
-        rows += [h("dt", "", h("span", f"chip verdict-{name}", f"{word}, {count:,}")), h("dd", "", meaning)]
+        word, when = VERDICTS[name]
+        rows += [h("dt", "", h("span", f"chip verdict-{name}", f"{word}, {count:,}")), h("dd", "", when)]
     return rows
 
 

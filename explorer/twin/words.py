@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from visualizers.analysis.twin import Place, Reading, Twin, could_flip, too_large
+from decoders.trace.number_format import many
+from visualizers.analysis.twin import Place, Reading, Twin, could_flip, largest_first, too_large
 
 SHOWN = 8  # places that a sentence names
 COLUMNS = (
@@ -17,25 +18,25 @@ COLUMNS = (
 
 def verdict_sentences(found: Twin) -> list[str]:
     """What explains the differences, the most important sentence first."""
-    counts, all_places = found.counts, len(found.places)
+    counts, all_tokens = found.counts, many(len(found.places), "token")
     said = []
     if found.factor != 1.0:
         said.append(
             f"B's log-probabilities are A's times {found.factor:.3f} plus a constant at "
-            f"{counts.get('temperature', 0)} of {tokens(all_places)}, as at a temperature of "
+            f"{counts.get('temperature', 0)} of {all_tokens}, as at a temperature of "
             f"{1 / found.factor:.3f} over A's. Compare both before temperature."
         )
     if count := counts.get("renormalised"):
         shifts = [abs(one.difference) for one in found.places if one.verdict == "renormalised"]
         kept = f"{math.exp(-max(shifts)):.2f} to {math.exp(-min(shifts)):.2f}"
         said.append(
-            f"At {count} of {tokens(all_places)} B's log-probabilities are A's plus a constant: one of the "
+            f"At {count} of {all_tokens} B's log-probabilities are A's plus a constant: one of the "
             f"two was renormalised after a truncation that kept {kept} of the mass. Compare both before it."
         )
     if count := counts.get("other"):
         first = next(one for one in found.places if one.verdict == "other")
         said.append(
-            f"Another computation: at {count} of {tokens(all_places)} the engines differ by more than "
+            f"Another computation: at {count} of {all_tokens} the engines differ by more than "
             f"rounding in {found.precision} explains ({found.rounding.place:g} nats); the first is "
             f"{numbers(first)}."
         )
@@ -47,29 +48,30 @@ def verdict_sentences(found: Twin) -> list[str]:
     elif not said and counts.keys() <= {"rounding", "tie", "unknown"} and counts.keys() != {"unknown"}:
         largest = largest_first(found.places)[0]
         said.append(
-            f"The same computation up to rounding in {found.precision}, over {tokens(all_places)}: the "
+            f"The same computation up to rounding in {found.precision}, over {all_tokens}: the "
             f"largest difference is {abs(largest.difference):.2g} nats, at token {largest.position} "
             f"“{largest.text}”."
         )
     if count := counts.get("unknown"):
-        said.append(f"At {count} of {tokens(all_places)} one of the engines gives no log-probability.")
+        said.append(f"At {count} of {all_tokens} one of the engines gives no log-probability.")
     return [*said, *flip_sentences(found)]
 
 
 def flip_sentences(found: Twin) -> list[str]:
     """Where greedy decoding takes different tokens, and where it could."""
     flips, near = [one for one in found.places if one.flips], could_flip(found)
+    differing, close = many(len(flips), "token"), many(len(near), "token")
     said = []
     if flips:
         ties = sum(one.verdict == "tie" for one in flips)
         within = f", {'all' if ties == len(flips) else ties} within rounding" if ties else ""
         said.append(
-            f"The most likely token differs at {tokens(len(flips))}{within}: {positions(flips)}. Greedy "
+            f"The most likely token differs at {differing}{within}: {positions(flips)}. Greedy "
             "decoding takes another token there."
         )
     if near:
         said.append(
-            f"At {tokens(len(near))} the two most likely ones are so close that rounding could turn them "
+            f"At {close} the two most likely ones are so close that rounding could turn them "
             f"over: {positions(near)}."
         )
     return said
@@ -92,11 +94,6 @@ def logprob(reading: Reading) -> str:
     return f"{reading.logprob:.4f} (rank {reading.rank})" if reading.rank else f"{reading.logprob:.4f}"
 
 
-def tokens(count: int) -> str:
-    """`1 token`, `12 tokens`."""
-    return f"{count:,} token" + ("s" if count != 1 else "")
-
-
 def summary(found: Twin) -> str:
     """What the command line prints."""
     sides = zip("AB", found.names, found.formats, strict=True)
@@ -104,12 +101,6 @@ def summary(found: Twin) -> str:
     largest = largest_first(found.places)[:5]
     worst = [f"  {numbers(one)}: {one.difference:+.2g}, {one.verdict}" for one in largest]
     return "\n".join([*heads, *verdict_sentences(found), "Largest differences:", *worst])
-
-
-def largest_first(places: Sequence[Place]) -> list[Place]:
-    """The places with a difference, the largest first."""
-    known = [one for one in places if one.difference is not None]
-    return sorted(known, key=lambda one: -abs(one.difference))
 
 
 def table(found: Twin) -> str:

@@ -10,16 +10,30 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 TOP = 20  # most likely tokens kept at each place
 NEAR = 7.0  # nats below the most likely token: less likely ones are not compared
+
+
+class Meaning(NamedTuple):
+    """A verdict in words: its name, and when it holds."""
+
+    name: str
+    when: str
+
+
 VERDICTS = {
-    "rounding": "rounding: the difference is within what the less precise format explains",
-    "tie": "tie: as rounding, and the most likely token differs; greedy decoding may part here",
-    "temperature": "temperature: B's log-probabilities are A's times one factor, the same at all places",
-    "renormalised": "renormalised: B's log-probabilities are A's plus a constant, as after truncation",
-    "other": "other computation: rounding does not explain the difference",
-    "unknown": "unknown: one of the engines gives no number here",
+    "rounding": Meaning("rounding", "the difference is within what the less precise format explains"),
+    "tie": Meaning("tie", "as rounding, and the most likely token differs; greedy decoding may part here"),
+    "temperature": Meaning(
+        "temperature", "B's log-probabilities are A's times one factor, the same at all places"
+    ),
+    "renormalised": Meaning(
+        "renormalised", "B's log-probabilities are A's plus a constant, as after truncation"
+    ),
+    "other": Meaning("other computation", "rounding does not explain the difference"),
+    "unknown": Meaning("unknown", "one of the engines gives no number here"),
 }
 
 
@@ -225,6 +239,12 @@ def margin(a: Reading, b: Reading) -> float | None:
     """The smallest lead of a most likely token over the second."""
     leads = [one.top[0][1] - one.top[1][1] for one in (a, b) if len(one.top) > 1]
     return min(leads, default=None)
+
+
+def largest_first(places: Sequence[Place]) -> list[Place]:
+    """The places with a difference, the largest first."""
+    known = [one for one in places if one.difference is not None]
+    return sorted(known, key=lambda one: -abs(one.difference))
 
 
 def could_flip(found: Twin) -> list[Place]:

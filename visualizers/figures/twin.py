@@ -6,7 +6,7 @@ Takes what `visualizers.analysis.twin.twin` gives. Raises Refusal with one sente
 
 import plotly.graph_objects as go
 
-from visualizers.analysis.twin import VERDICTS, Place, Twin, could_flip
+from visualizers.analysis.twin import VERDICTS, Place, Twin, could_flip, largest_first
 from visualizers.figures.charts import chart, dotted, lane_line, number, reader, whole
 from visualizers.figures.theme import theme
 
@@ -62,7 +62,7 @@ def scored_twice(found: Twin, look: str = "light") -> go.Figure:
                 x=[one.position for one in here],
                 y=[one.difference for one in here],
                 yaxis="y2",
-                name=VERDICTS[verdict].partition(":")[0],
+                name=VERDICTS[verdict].name,
                 marker={"color": colours.colour(STATES[verdict])},
                 hoverinfo="skip",
             )
@@ -86,10 +86,9 @@ def scored_twice(found: Twin, look: str = "light") -> go.Figure:
 
 def caption_of(found: Twin) -> str:
     """The picture in words: how many tokens have each verdict, and the largest difference."""
-    counts = ", ".join(f"{count} {VERDICTS[name].partition(':')[0]}" for name, count in found.counts.items())
-    known = [one for one in found.places if one.difference is not None]
-    largest = max(known, key=lambda one: abs(one.difference), default=None)
-    rest = "" if largest is None else f" Largest difference: {sentence(largest)}"
+    counts = ", ".join(f"{count} {VERDICTS[name].name}" for name, count in found.counts.items())
+    largest = largest_first(found.places)
+    rest = f" Largest difference: {sentence(largest[0])}" if largest else ""
     return f"{len(found.places)} tokens: {counts}.{rest}"
 
 
@@ -129,4 +128,5 @@ def sentence(place: Place) -> str:
         parts.append(f"difference {number(place.difference, 5)}")
     if place.kl is not None:
         parts.append(f"KL {place.kl:.2g}")
-    return ", ".join(parts) + f"; {VERDICTS[place.verdict]}."
+    name, when = VERDICTS[place.verdict]
+    return ", ".join(parts) + f"; {name}: {when}."

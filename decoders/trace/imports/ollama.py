@@ -1,8 +1,8 @@
 """Ollama's own endpoints /api/generate and /api/chat, asked with logprobs: true and stream: false."""
 
 from decoders.refusal import Refusal
-from decoders.trace.imports.answer import Answer, Counts, check_size, count, inner, named
-from decoders.trace.imports.openai import token_of
+from decoders.trace.imports.answer import Answer, Counts, count, inner, named
+from decoders.trace.imports.openai import tokens_of
 
 NO_LOGPROBS = (
     "This answer of Ollama's own endpoint lists no log-probabilities; ask with logprobs: true, top_logprobs "
@@ -20,17 +20,10 @@ def read(record: dict) -> Answer:
     entries = record.get("logprobs")
     if not entries:
         raise Refusal(NO_LOGPROBS)
-    try:
-        check_size(len(entries), sum(len(entry.get("top_logprobs") or ()) for entry in entries))
-        tokens = [token_of(entry) for entry in entries]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, Refusal):
-            raise
-        raise Refusal(NO_LOGPROBS) from error
     message = inner(record, "message")
     return Answer(
         "ollama",
-        tokens,
+        tokens_of(entries, NO_LOGPROBS),
         model=named(record, "model"),
         text=named(record, "response") or named(message, "content"),
         spells_more=bool(named(record, "thinking") or named(message, "thinking")),

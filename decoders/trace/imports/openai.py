@@ -2,6 +2,7 @@
 vLLM's metrics of the request (`metrics.speculative_decoding`) and FastDeploy's `draft_logprobs`.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from decoders.refusal import Refusal
@@ -66,9 +67,7 @@ def chat(record: dict) -> Answer:
     if "delta" in choice:
         raise Refusal(STREAMED)
     try:
-        content = choice["logprobs"]["content"]
-        check_size(len(content), sum(len(entry.get("top_logprobs") or ()) for entry in content))
-        tokens = [token_of(entry) for entry in content]
+        tokens = tokens_of(choice["logprobs"]["content"], NO_LOGPROBS)
         rounds = rounds_of((record.get("metrics") or {}).get("speculative_decoding") or {})
         tokens, places = with_draft(tokens, choice.get("draft_logprobs"))
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
@@ -131,22 +130,28 @@ def responses(record: dict) -> Answer:
             "This answer of OpenAI's Responses lists no log-probabilities; ask with include: "
             '["message.output_text.logprobs"] and top_logprobs, and open the whole JSON answer.'
         )
-    try:
-        entries = [entry for part in parts for entry in part["logprobs"]]
-        check_size(len(entries), sum(len(entry.get("top_logprobs") or ()) for entry in entries))
-        tokens = [token_of(entry) for entry in entries]
-        text = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, Refusal):
-            raise
-        raise Refusal(NO_LOGPROBS) from error
+    text = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
     return Answer(
         "openai-responses",
-        tokens,
+        tokens_of((entry for part in parts for entry in part["logprobs"]), NO_LOGPROBS),
         model=named(record, "model"),
         text=text or None,
         counts=counts_of(record),
     )
+
+
+def tokens_of(listed: Iterable[dict], otherwise: str) -> list[Written]:
+    """The tokens that an answer lists one by one. Raises Refusal with one sentence if there are too few or
+    too many, or with `otherwise` if one has another shape.
+    """
+    try:
+        entries = list(listed)
+        check_size(len(entries), sum(len(entry.get("top_logprobs") or ()) for entry in entries))
+        return [token_of(entry) for entry in entries]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, Refusal):
+            raise
+        raise Refusal(otherwise) from error
 
 
 def token_of(entry: dict) -> Written:

@@ -8,37 +8,25 @@ from typing import Any
 
 from decoders.models.token_bytes import TokenBytes
 from decoders.refusal import Refusal, said_by
-from decoders.trace import trace
-from decoders.trace.trace import Trace
+from decoders.watch.traces import Traces
 from decoders.watch.vllm.measured import TOP
 from decoders.watch.vllm.plugin import METHOD
 from decoders.watch.vllm.requests import Requests
 from decoders.watch.vllm.spool import SpoolReader
 
 
-class WatchedLLM:
+class WatchedLLM(Traces):
     """The requests that an engine runs inside the `with`; afterwards `run.traces` has one trace for each, in
     the order in which they began. No token changes.
 
     llm: a `vllm.LLM`; top: how many tokens of a distribution are kept.
     """
 
+    watches = "the llm's generate"
+
     def __init__(self, llm: Any, top: int = TOP):
+        super().__init__()
         self.llm, self.top = llm, top
-        self.traces: list[Trace] = []
-
-    @property
-    def trace(self) -> Trace:
-        """The newest trace. Raises Refusal with one sentence if there is none."""
-        if not self.traces:
-            raise Refusal("Nothing was recorded; call the llm's generate inside the with statement.")
-        return self.traces[-1]
-
-    def show(self) -> Any:
-        """The traces as a notebook draws them, one to four side by side. Raises Refusal with one sentence
-        if there are none, or more: then show some of `traces`, or one by its own `show()`.
-        """
-        return trace.show(*(self.traces or [self.trace]))
 
     def __enter__(self) -> "WatchedLLM":
         """Raises Refusal with one sentence if vLLM's processes lack the plugin."""
