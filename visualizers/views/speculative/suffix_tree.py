@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from decoders.trace.scores import OTHERS, ScoreName, Table
 from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, source_lines, view
 
-SPINE = 8  # columns of the newest tokens; the first stands for all matches that are longer
+SPINE = 6  # columns of the newest tokens; the first stands for all matches that are longer
 FEW = 3  # tokens beside the draft that are drawn below a node; others are one mark
-ROOM = 1.3  # of the panel of scores, in the highest score
+ROOM = 1.35  # of the panel of scores, in the highest score
+LOW = 6  # rows of the panel of a tree that is lower, so that it is not far below the scores
 TREES = {"prompt": ("this text", -0.19, 0), "store": ("the store", 0.19, 2)}  # words, place, grey
 BAR = 0.36
 ORDER = ["accepted", "resampled", "bonus", "chosen", "rejected", "unreached", "live", "pruned"]
@@ -46,7 +47,8 @@ class SuffixTree:
         return {
             "title": self.title,
             "question": "How long a match was used? What followed it, how often, and what was drafted?",
-            "first": 0,
+            "ops": [{"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36}],
+            "first": 1,
             "column": 58,
             "column_narrow": 50,
             "tight": 44,
@@ -58,18 +60,28 @@ class SuffixTree:
             "left": 12,
             "right": 70,
             "right_narrow": 40,
-            "axis": "matched tokens, then drafted ones",
+            "axis": None,
             "notes": "under",
             "patched": True,
             "legend": [
-                ["node:chosen", "●", "chosen", "matched, or decoded without a draft"],
+                [
+                    "node:chosen",
+                    "●",
+                    "chosen",
+                    "matched; a number: how often it occurs · share of the one before",
+                ],
                 ["node:accepted", "●", "accepted", "drafted and accepted"],
                 ["node:rejected", "✕", "rejected", "drafted and rejected"],
                 ["node:unreached", "○", "unreached", "drafted, never reached"],
                 ["node:resampled", "◆", "resampled", "resampled by the target"],
                 ["node:bonus", "★", "bonus", "bonus"],
                 ["node:pruned", "·", "pruned", "followed too, not drafted (in front: not matched)"],
-                ["bar", "▂", "soft", "score of the draft if the match begins here: this text, store (light)"],
+                [
+                    "bar",
+                    "▂",
+                    "soft",
+                    "score of the draft if the match begins here (left: in this text; right: in the store)",
+                ],
             ],
         }
 
@@ -88,8 +100,12 @@ class SuffixTree:
         rows, height = layout(tree)
         deep = max((depth for depth, _ in rows.values()), default=0)
         first, panel = len(spine), f"t{self.rounds}"
-        size = {"y0": -0.75, "y1": height, "rows": height + 0.75, "min_row": 40}
-        below = [*self._matched(spine, chosen), *(m for p in flat(tree) for m in self._place(p, rows, first))]
+        low = max(height, LOW)
+        size = {"y0": -0.75, "y1": low, "rows": low + 0.75, "min_row": 40}
+        below = [
+            *self._matched(spine, chosen, counts),
+            *(m for p in flat(tree) for m in self._place(p, rows, first)),
+        ]
         marks: list[Op] = [
             *self._scores(scores, chosen, first),
             {"id": panel, "kind": "panel", **size, "share": 1, "columns": first + deep},
@@ -98,9 +114,9 @@ class SuffixTree:
         hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
         self.shown = [mark["id"] for mark in marks]
         kept = [n for n in commits if n in verdicts and verdicts[n].status == "accepted"]
-        lead, rest = self._say(scores, chosen, counts.get(root), born, kept)
-        marks[0] |= {"lead": lead, "heading": rest, "short": rest}
-        return [*hidden, *marks, {"front": [first + len(kept) + 1, 0]}, {"say": lead + rest}]
+        lead, rest, short = self._say(scores, chosen, counts.get(root), born, kept)
+        heading = {"id": "heading", "set": {"lead": lead, "heading": rest, "short": short}}
+        return [*hidden, heading, *marks, {"front": [first + len(kept) + 1, 0]}, {"say": lead + rest}]
 
     # ---- what is drawn -----------------------------------------------------------------------
     def _spine(self, root: int, scores: list[Table]) -> list[int]:
@@ -166,9 +182,7 @@ class SuffixTree:
         """A panel with the score of each length of match, over the token with which such a match begins."""
         top = max([0.5, *(table.total for table in scores)])
         name = f"s{self.rounds}"
-        marks: list[Op] = [
-            {"id": name, "kind": "panel", "y0": round(ROOM * top + 0.02, 3), "y1": 0, "px": 74}
-        ]
+        marks: list[Op] = [{"id": name, "kind": "panel", "y0": round(ROOM * top, 3), "y1": 0, "px": 74}]
         for table in scores:
             words, shift, rank = TREES[table.level]
             best: dict[int, tuple[float, int]] = {}  # column -> score and length
@@ -190,7 +204,7 @@ class SuffixTree:
                     marks.append({"id": f"{key}.v", "kind": "label", **place, **label, **look})
         return marks
 
-    def _matched(self, spine: list[int], chosen: Table | None) -> list[Op]:
+    def _matched(self, spine: list[int], chosen: Table | None, counts: dict[int, Table]) -> list[Op]:
         """The newest tokens: those of the match, and older ones."""
         marks: list[Op] = []
         used = chosen.chosen if chosen else 0
@@ -198,12 +212,16 @@ class SuffixTree:
             m = len(spine) - column + 1
             more = column == 1 and used > m
             state = "chosen" if m <= used or m == 1 else "pruned"
-            text = ("…" if more else "") + self.nodes.text(node)
+            text = self.nodes.text(node)
             hover = [
                 f"{self.nodes.text(node)}  " + ("matched" if m <= used else "not part of the match"),
                 *([f"the match begins {many(used - m, 'token')} earlier"] if more else []),
             ]
             place = {"x": column, "y": 0, "node": node, "state": state, "text": text, "hover": hover}
+            if more:
+                place |= {"note": f"{used - m} more", "note_priority": 1}
+            if m == 1 and node in counts:
+                place |= {"note": f"{counts[node].total:.0f}", "note_priority": 5}
             marks.append({"id": f"m{self.rounds}.{column}", "kind": "node", **place, "priority": 1})
             if column > 1:
                 ends = {"x0": column - 1, "y0": 0, "x1": column, "y1": 0, "weight": 0.7}
@@ -226,17 +244,24 @@ class SuffixTree:
         return [{"id": f"e{place.key}", "kind": "edge", **ends}, mark]
 
     # ---- words -------------------------------------------------------------------------------
-    def _say(self, scores, chosen, run, born, kept) -> tuple[str, str]:
-        """The round in two halves of a sentence."""
+    def _say(self, scores, chosen, run, born, kept) -> tuple[str, str, str]:
+        """The round in a sentence: its beginning, its end, and a shorter end."""
+        lead = f"Round {self.rounds}"
         if chosen is None:
             longest = max([0, *(m for table in scores for m in table.by_number)])
-            why = "; nothing follows often enough." if longest else "; the last token is new."
-            return f"Round {self.rounds}: no draft", why
-        m, times = chosen.chosen, int(run.total) if run else 0
-        drafted = sum(event.source in TREES for event in born)
-        words = "last token" if m == 1 else f"last {m} tokens"
-        lead = f"Round {self.rounds}: the {words} in {TREES[chosen.level][0]}, {many(times, 'time')}"
-        return lead, f"; {drafted} drafted, {chosen.total:.2f} expected, {len(kept)} accepted."
+            why = (
+                ": no draft; nothing follows often enough."
+                if longest
+                else ": no draft; the last token is new."
+            )
+            return lead, why, why
+        m, times, words = chosen.chosen, int(run.total) if run else 0, TREES[chosen.level][0]
+        drafted, passed = sum(event.source in TREES for event in born), len(kept)
+        matched = "the last token occurs" if m == 1 else f"the last {m} tokens occur"
+        often = "once" if times == 1 else f"{times:,} times"
+        rest = f"{drafted} drafted, {chosen.total:.2f} expected, {passed} accepted."
+        short = f": {many(m, 'token')}, {times} × in {words}; {passed} of {drafted} accepted."
+        return lead, f": {matched} {often} in {words}; {rest}", short
 
 
 def followed(count: float, total: float) -> str:

@@ -37,8 +37,11 @@ def test_the_match_and_the_tree_below_it():
     assert tree == {"␣cat": (3, "accepted"), "␣a": (4, "rejected"), "␣the": (4, "resampled")}
     assert marks["n3"]["note"] == "2 · .50" and marks["n4"]["note"] == "2" and marks["n5"]["note"] == ""
     assert "never followed here" in marks["n5"]["hover"][0]
-    assert marks["s1"]["lead"] == "Round 1: the last 2 tokens in the store, 4 times"
-    assert marks["s1"]["heading"] == "; 2 drafted, 1.00 expected, 1 accepted."
+    heading = marks["heading"]["lead"] + marks["heading"]["heading"]
+    assert heading == (
+        "Round 1: the last 2 tokens occur 4 times in the store; 2 drafted, 1.00 expected, 1 accepted."
+    )
+    assert marks["heading"]["short"] == ": 2 tokens, 4 × in the store; 1 of 2 accepted."
 
 
 def test_what_was_not_drafted_is_grey_and_the_rest_is_one_mark():
@@ -64,8 +67,9 @@ def test_a_long_match_is_folded_into_the_first_column():
     ]
     marks, _ = fold(SuffixTree, [events], [0] * 20, WORDS)
     spine = [m for key, m in marks.items() if key.startswith("m1.") and m["kind"] == "node"]
-    assert len(spine) == SPINE and spine[0]["text"] == "…Once"
-    assert spine[0]["hover"][1] == "the match begins 4 tokens earlier"
+    assert len(spine) == SPINE and spine[0]["text"] == "Once"
+    assert spine[0]["note"] == "6 more"
+    assert spine[0]["hover"][1] == "the match begins 6 tokens earlier"
     assert max(b["y1"] for b in of_kind(marks, "bar") if round(b["x"]) == 1) == 12.0
 
 
