@@ -7,6 +7,7 @@ shows its own round. Knows no strategy.
 
 from dataclasses import dataclass, field
 
+from decoders.trace.events import Propose, Step, Verdict
 from decoders.trace.scores import OTHERS, ScoreName, Table
 from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, source_lines, view
 
@@ -85,7 +86,7 @@ class SuffixTree:
             ],
         }
 
-    def feed(self, step) -> list[Op]:
+    def feed(self, step: Step) -> list[Op]:
         """Hides the previous round and draws this one."""
         born, verdicts, commits = self.nodes.read(step)
         tables = step.of(Table)
@@ -127,7 +128,14 @@ class SuffixTree:
             spine.append(above)
         return spine[::-1]
 
-    def _tree(self, root, born, verdicts, commits, counts) -> list[Place]:
+    def _tree(
+        self,
+        root: int,
+        born: list[Propose],
+        verdicts: dict[int, Verdict],
+        commits: list[int],
+        counts: dict[int, Table],
+    ) -> list[Place]:
         """The places below the match."""
         here: dict[int, list[int]] = {}
         for event in born:
@@ -171,7 +179,9 @@ class SuffixTree:
             places.append(Place(key, "others", "pruned", rest, rest / total, hover))
         return places
 
-    def _hover(self, node, count, total, verdict, source) -> list[str]:
+    def _hover(
+        self, node: int, count: float | None, total: float, verdict: Verdict | None, source: str
+    ) -> list[str]:
         word, status = self.nodes.text(node), f"  {verdict.status}" if verdict else ""
         often = "" if not total else "; it never followed here" if count is None else followed(count, total)
         reason = self.nodes.reason(verdict) if verdict else None
@@ -244,7 +254,14 @@ class SuffixTree:
         return [{"id": f"e{place.key}", "kind": "edge", **ends}, mark]
 
     # ---- words -------------------------------------------------------------------------------
-    def _say(self, scores, chosen, run, born, kept) -> tuple[str, str, str]:
+    def _say(
+        self,
+        scores: list[Table],
+        chosen: Table | None,
+        run: Table | None,
+        born: list[Propose],
+        kept: list[int],
+    ) -> tuple[str, str, str]:
         """The round in a sentence: its beginning, its end, and a shorter end."""
         lead = f"Round {self.rounds}"
         if chosen is None:
