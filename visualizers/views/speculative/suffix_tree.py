@@ -14,6 +14,7 @@ from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability
 SPINE = 6  # columns of the newest tokens; the first stands for all matches that are longer
 FEW = 3  # tokens beside the draft that are drawn below a node; others are one mark
 ROOM = 1.35  # of the panel of scores, in the highest score
+ABOVE = 0.16  # of a score over its bar, in the highest score
 LOW = 6  # rows of the panel of a tree that is lower, so that it is not far below the scores
 TREES = {"prompt": ("this text", -0.19, 0), "store": ("the store", 0.19, 2)}  # words, place, grey
 BAR = 0.36
@@ -209,7 +210,7 @@ class SuffixTree:
                 key = f"{name}.{table.level}.{column}"
                 marks.append({"id": key, "kind": "bar", **place, **bar})
                 if table is chosen and m == table.chosen:
-                    label = {"y": round(score, 4), "dy": -8, "text": f"{score:.2f}", "bold": True}
+                    label = {"y": round(score + ABOVE * top, 4), "text": f"{score:.2f}", "bold": True}
                     look = {"role": "ink", "align": "center", "priority": 0}
                     marks.append({"id": f"{key}.v", "kind": "label", **place, **label, **look})
         return marks
