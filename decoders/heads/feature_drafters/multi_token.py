@@ -105,12 +105,13 @@ class MultiToken(FeatureDrafter):
             ~mask, torch.finfo(x.dtype).min
         )
         cache, places = Appending(past), positions[None]
+        several = hasattr(self.rotary[0], "mrope_section")  # places of text, height and width: in text, equal
         out = self.block(
             x,
             attention_mask=seen[None, None].expand(len(x), 1, -1, -1),
             position_ids=places,
             past_key_values=cache,
-            position_embeddings=self.rotary[0](x, places),
+            position_embeddings=self.rotary[0](x, places.expand(3, 1, -1) if several else places),
         )
         out = out[0] if isinstance(out, tuple) else out
         return self.last_norm(out) if self.form.norm_output else out, cache.past

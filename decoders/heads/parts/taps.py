@@ -101,7 +101,7 @@ class Taps:
     logits: torch.Tensor  # [B, T, V]
     past: tuple[
         tuple[torch.Tensor, torch.Tensor], ...
-    ] = ()  # keys and values [B, H, T, D], layer by layer; empty for models with linear or indexed attention
+    ] = ()  # keys and values [B, H, T, D], layer by layer; empty with linear attention or an indexer
 
     @cached_property
     def p(self) -> torch.Tensor:
@@ -136,10 +136,10 @@ def take_taps(model: torch.nn.Module, tokens: torch.Tensor, layers: tuple[int, .
     config = model.config.get_text_config()
     if config.num_hidden_layers in layers:
         listening = model.base_model.norm.register_forward_pre_hook(lambda _, read: last.append(read[0]))
-    # layers with linear attention have states instead of keys and values, and indexed ones keys of a third
-    # kind: no head reads these
-    kinds = set(getattr(config, "layer_types", None) or ())
-    cache = None if kinds & {"linear_attention", "indexed_attention"} else DynamicCache()
+    # layers with linear attention have states instead of keys and values, and those with an indexer keys of a
+    # third kind: no head reads these
+    recurrent = "linear_attention" in (getattr(config, "layer_types", None) or ())
+    cache = None if recurrent or hasattr(config, "index_topk") else DynamicCache()
     out = model(
         input_ids=tokens,
         output_hidden_states=True,

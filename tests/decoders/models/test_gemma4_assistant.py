@@ -127,11 +127,18 @@ def test_its_first_drafts_are_those_of_transformers_own_generator(tmp_path):
     model, prompt = models["target"].model, torch.tensor([[5, 6, 7, 8, 9, 10, 11]])
     network.generation_config.num_assistant_tokens = 3
     config = T.GenerationConfig(max_length=40, do_sample=False)
-    generator = SinglePositionMultiTokenCandidateGenerator(network, model.get_input_embeddings(), config)
+    generator = SinglePositionMultiTokenCandidateGenerator(
+        assistant_model=network,
+        target_model_input_embeddings=model.get_input_embeddings(),
+        generation_config=config,
+        input_ids=prompt,
+        model_kwargs={},
+    )
     with torch.no_grad():
         out = model(prompt, output_hidden_states=True, return_shared_kv_states=True)
     text = torch.cat([prompt, out.logits[:, -1:].argmax(-1)], 1)
-    found, _ = generator.get_candidates(text, {}, out, is_first_iteration=False, n_last_matches=0)
+    last = prompt.shape[1] - 1  # older ones read the state at this place of the prompt
+    found, _ = generator.get_candidates(text, {}, out, is_first_iteration=False, n_last_matches=last)
     parameters = {"tree": "chain", "depth": 3}
     lane = Lane("eagle", prompt[0].tolist(), models, parameters, limits=Limits(12))
     lane.advance()  # decodes the root

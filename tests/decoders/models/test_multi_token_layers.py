@@ -134,7 +134,10 @@ def expected(family: str, deeper, rest, hidden, tokens) -> torch.Tensor:
     x = (both @ rest[names[2]].T)[None]
     count = x.shape[1]
     mask = torch.full((count, count), float("-inf")).triu(1)[None, None]
-    turns = deeper.model.rotary_emb(x, torch.arange(count)[None])
+    places = torch.arange(count)[None]
+    turns = deeper.model.rotary_emb(
+        x, places.expand(3, 1, -1) if "5" in family and family in QWEN else places
+    )
     out = deeper.model.layers[L](x, attention_mask=mask, position_embeddings=turns)
     out = out[0] if isinstance(out, tuple) else out
     return files.rms(out[0], rest[names[3]] + add, EPS)
