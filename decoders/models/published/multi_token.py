@@ -131,7 +131,7 @@ def read_multi_token(name: str, folder: Path, target: Target) -> MultiToken:
     return module
 
 
-def fresh_layer(base: torch.nn.Module, config, index: int, sparse: bool) -> torch.nn.Module:
+def fresh_layer(base: torch.nn.Module, config, index: int, sparse: bool = True) -> torch.nn.Module:
     """A new layer of the target's own class, with full attention, or with an indexer of its own where the
     target's attention is sparse (DSA). sparse: whether its MLP has experts, where a config lists that.
     """
