@@ -11,6 +11,7 @@ from decoders.heads import DraftModule, Target
 from decoders.models.published.autodeco import HEADS, read_autodeco
 from decoders.models.published.config_keys import present
 from decoders.models.published.eagle import read_eagle, read_eagle3
+from decoders.models.published.gemma4_assistant import TYPES, read_gemma4_assistant
 from decoders.models.published.hydra import BLOCK, read_hydra
 from decoders.models.published.medusa import AUTHORS, VLLM, read_medusa
 from decoders.models.published.mlp_speculator import read_mlp_speculator
@@ -24,7 +25,10 @@ READERS = {
     "hydra": read_hydra,
     "mlp_speculator": read_mlp_speculator,
     "autodeco": read_autodeco,
+    "gemma4_assistant": read_gemma4_assistant,
 }
+# The name under which strategies look for the head, where it is not the format's.
+SERVES = {"gemma4_assistant": "eagle"}
 CONVERT = (
     "The heads {0!r} are PyTorch pickles, which are not opened; run this once: "
     "python -m explorer convert-heads {0}"
@@ -52,7 +56,7 @@ READ = {
 }
 UNKNOWN = (
     "The heads {!r} speak the format {!r}, which is not known here; known are EAGLE 1 to 3, Medusa, "
-    "Hydra, the MLP speculator, AutoDeco and the layers inside target checkpoints."
+    "Hydra, the MLP speculator, AutoDeco, Gemma 4's assistants and the layers inside target checkpoints."
 )
 
 
@@ -63,6 +67,8 @@ def find_format(folder: Path) -> str | None:
     config = present(read_json(folder / "config.json"))
     if "modules" in config:
         return None  # our own format
+    if config.get("model_type") in TYPES:
+        return "gemma4_assistant"
     if (foreign := declared(config)) is not None:
         raise Refusal(UNKNOWN.format(str(folder), foreign))
     if kind := by_names(tensor_names(folder)):
@@ -122,7 +128,7 @@ def read_heads(name: str, folder: Path, target: Target) -> dict[str, DraftModule
         raise Refusal(
             f"The heads {name!r} do not specify {error.args[0]}, so they cannot be read."
         ) from error
-    return {kind: settled(module, target)}
+    return {SERVES.get(kind, kind): settled(module, target)}
 
 
 def settled(module: DraftModule, target: Target) -> DraftModule:
