@@ -10,16 +10,20 @@ from pathlib import Path
 from decoders.heads import DraftModule, Target
 from decoders.models.published.autodeco import HEADS, read_autodeco
 from decoders.models.published.config_keys import present
+from decoders.models.published.dflash import read_dflash
 from decoders.models.published.eagle import read_eagle, read_eagle3
 from decoders.models.published.hydra import BLOCK, read_hydra
 from decoders.models.published.medusa import AUTHORS, VLLM, read_medusa
 from decoders.models.published.mlp_speculator import read_mlp_speculator
+from decoders.models.published.peagle import read_peagle
 from decoders.models.published.tensors import pickles, read_json, read_tensors, tensor_names
 from decoders.refusal import Refusal
 
 READERS = {
     "eagle": read_eagle,
     "eagle3": read_eagle3,
+    "peagle": read_peagle,
+    "dflash": read_dflash,
     "medusa": read_medusa,
     "hydra": read_hydra,
     "mlp_speculator": read_mlp_speculator,
@@ -39,6 +43,12 @@ READ = {
     "eaglespeculator",
     "eagle3model",
     "eagle3speculator",
+    "dflash",
+    "dflashdraftmodel",
+    "dflashspeculator",
+    "peagle",
+    "peagledraftmodel",
+    "peaglespeculator",
     "eaglellamaforcausallm",
     "eagle3llamaforcausallm",
     "llamaforcausallmeagle",
@@ -51,8 +61,8 @@ READ = {
     "mlpspeculatorpretrainedmodel",
 }
 UNKNOWN = (
-    "The heads {!r} speak the format {!r}, which is not known here; known are EAGLE 1 to 3, Medusa, "
-    "Hydra, the MLP speculator, AutoDeco and the layers inside target checkpoints."
+    "The heads {!r} speak the format {!r}, which is not known here; known are EAGLE 1 to 3, P-EAGLE, DFlash, "
+    "Medusa, Hydra, the MLP speculator, AutoDeco and the layers inside target checkpoints."
 )
 
 
@@ -68,7 +78,7 @@ def find_format(folder: Path) -> str | None:
     if kind := by_names(tensor_names(folder)):
         return kind
     model_type = config.get("speculators_model_type") or config.get("model_type")
-    if model_type in ("eagle", "eagle3", "mlp_speculator", "medusa", "hydra", "autodeco"):
+    if model_type in READERS:
         if pickles(folder):
             raise Refusal(CONVERT.format(str(folder)))
         raise Refusal(UNKNOWN.format(str(folder), model_type))
@@ -89,7 +99,7 @@ def declared(config: dict) -> str | None:
         plain = re.sub(r"[^a-z0-9]", "", str(name).lower())
         if DRAFT_FORMAT.search(str(name)) and plain not in READ:
             return str(name)
-    return next((key for key in config if key in ("dflash_config", "dspark_config")), None)
+    return "dspark_config" if "dspark_config" in config else None
 
 
 def by_names(names: Iterable[str]) -> str | None:
@@ -98,6 +108,10 @@ def by_names(names: Iterable[str]) -> str | None:
     if all(f"{head}mlp.0.weight" in plain for head in HEADS):
         return "autodeco"
     if "fc.weight" in plain and "layers.0.self_attn.q_proj.weight" in plain:
+        if "hidden_norm.weight" in plain:
+            return "dflash"
+        if "mask_hidden" in plain:
+            return "peagle"
         return "eagle3" if "layers.0.hidden_norm.weight" in plain else "eagle"
     if any(AUTHORS.fullmatch(name) or VLLM.fullmatch(name) for name in plain):
         return "medusa"
