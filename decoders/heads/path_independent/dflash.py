@@ -92,6 +92,7 @@ class DFlash(DraftModule):
         usual = LayerForm(heads, heads, width // heads, target.theta, qk_eps=target.eps)
         own = published or Published(usual, target.eps)
         self.reads, self.block, self.mask_token, self.published = reads, block, mask_token, own
+        self.masks = block
         self.depth = block if own.from_anchor else block - 1
         self.windows = own.windows or (None,) * layers
         self.fuse = nn.Linear(len(reads) * width, width, bias=False)

@@ -44,7 +44,7 @@ class PEagle(Eagle3):
         super().__init__(target, words_kept, reads, intermediate=intermediate, published=published)
         del self.settings["steps"]
         self.settings |= {"depth": depth, "layers": layers, "mask_token": mask_token}
-        self.depth, self.mask_token = depth, mask_token
+        self.depth, self.masks, self.mask_token = depth, depth - 1, mask_token
         own, width = self.published, self.published.width
         self.layers = nn.ModuleList(
             DecoderLayer(width, target.heads, intermediate, target.theta, own.eps, form=own.form)

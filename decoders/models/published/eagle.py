@@ -41,6 +41,7 @@ TOP_3 = {
     "layers.0.hidden_norm": "state_norm",
     "layers.0.input_layernorm": "token_norm",
 }
+OLDER = re.compile(r"^(fusion_fc|transformer)\.")  # in the first versions of speculators
 NUMBERED = re.compile(r"layers\.(\d+)\.")
 NAMED = "eagle_aux_hidden_state_layer_ids"
 USED = {  # keys of the layer and of both kinds; layer_form and its caller read or check each
@@ -93,6 +94,7 @@ def renamed(tensors: Tensors) -> Tensors:
     result = {}
     for name, value in tensors.items():
         plain = name.removeprefix("model.").replace("midlayer.", "layers.0.")
+        plain = OLDER.sub(lambda match: {"fusion_fc": "fc", "transformer": "layers.0"}[match[1]] + ".", plain)
         if not plain.endswith(("rotary_emb.inv_freq", "masked_bias")) and not plain.startswith("verifier_"):
             result[plain] = value
     return result
@@ -233,6 +235,13 @@ def only_known(known: dict[str, str], module: torch.nn.Module) -> dict[str, str]
 def read_eagle(name: str, config: dict, tensors: Tensors, target: Target) -> Eagle:
     """Reads EAGLE 1 and 2. Raises Refusal with one sentence if it does not fit the target."""
     config, tensors = flat(config), renamed(tensors)
+    if config.pop("layernorms", False):
+        raise Refusal(
+            f"The heads {name!r} have norms before fc, in the layer and before the target's head "
+            "(layernorms), which EAGLE's layer lacks here."
+        )
+    config["bias"] = config.pop("fusion_bias", config.get("bias", "fc.bias" in tensors))
+    config.pop("transformer_layer_architecture", None)  # the names and shapes of its tensors are checked
     same(name, "hidden size", config["hidden_size"], target.width, "the target")
     only(name, config, USED)
     same(name, "vocabulary", config["vocab_size"], len(target.head), "the target")

@@ -34,11 +34,11 @@ def dflash_pair(parameters: dict) -> Pair:
        drawn from the block's distributions and tested with p / q: exact. (The authors' code drafts the
        likeliest tokens at any temperature, and keeps those that the target draws as well.)
 
-    The block is always a whole one, however few tokens are drafted, since masks see masks. The published
-    drafters have five layers and blocks of 16 for targets of 4 to 8 billion parameters, trained on 800,000
-    answers of the target. That of llama-tiny has two layers and blocks of 8, was trained for minutes on 0.8
-    million tokens, with the target's distributions as labels in place of its tokens, and only a quarter as
-    many blocks per text as EAGLE-3 has places.
+    The block is always a whole one, however few tokens are drafted, since masks see masks. The authors train
+    more layers and longer blocks (16 for Qwen3-8B) on answers of the target, with its tokens as labels. The
+    drafter of llama-tiny has two layers and blocks of 8. It was trained for minutes on 1 million tokens, half
+    of them written by the target, with blocks at an eighth of the places of a text, and with the target's
+    distributions as labels.
     """
     says = "A block of masks, which sees the target's states and itself, guesses all its tokens in one pass."
     return simplest(drafted_by("dflash", parameters, "a block drafter", says), parameters["temperature"])
@@ -67,9 +67,9 @@ def peagle_pair(parameters: dict) -> Pair:
 
     In training, rollouts of masks begin at a random part of the places, of which 0.7 go on from each depth to
     the next (conditional drop-token sampling). The authors' drafter for gpt-oss-120b has four layers and
-    eight depths; that of llama-tiny has two layers, six depths and 2,048 of 4,096 tokens, was trained for
-    minutes on 0.8 million tokens, begins its rollouts at a quarter of the places, and keeps the target's
-    embeddings, which the authors train as well.
+    eight depths; that of llama-tiny has two layers, six depths and 2,048 of 4,096 tokens. It was trained for
+    minutes on 1 million tokens, with rollouts from a quarter of the places, and reads the target's own
+    embeddings; the authors train those, too.
     """
     says = "EAGLE-3's layers read masks after the newest token and guess all depths in one pass."
     return simplest(drafted_by("peagle", parameters, "a P-EAGLE drafter", says), parameters["temperature"])
