@@ -36,9 +36,9 @@ def dflash_pair(parameters: dict) -> Pair:
 
     The block is always a whole one, however few tokens are drafted, since masks see masks. The authors train
     more layers and longer blocks (16 for Qwen3-8B) on answers of the target, with its tokens as labels. The
-    drafter of llama-tiny has two layers and blocks of 8. It was trained for minutes on 1 million tokens, half
-    of them written by the target, with blocks at an eighth of the places of a text, and with the target's
-    distributions as labels.
+    drafter of llama-tiny has two layers and blocks of 8. It was trained for minutes on 0.9 million tokens,
+    half of them written by the target, with blocks at an eighth of the places of a text, and with the
+    target's distributions as labels.
     """
     says = "A block of masks, which sees the target's states and itself, guesses all its tokens in one pass."
     return simplest(drafted_by("dflash", parameters, "a block drafter", says), parameters["temperature"])
@@ -68,7 +68,7 @@ def peagle_pair(parameters: dict) -> Pair:
     In training, rollouts of masks begin at a random part of the places, of which 0.7 go on from each depth to
     the next (conditional drop-token sampling). The authors' drafter for gpt-oss-120b has four layers and
     eight depths; that of llama-tiny has two layers, six depths and 2,048 of 4,096 tokens. It was trained for
-    minutes on 1 million tokens, with rollouts from a quarter of the places, and reads the target's own
+    minutes on 0.9 million tokens, with rollouts from a quarter of the places, and reads the target's own
     embeddings; the authors train those, too.
     """
     says = "EAGLE-3's layers read masks after the newest token and guess all depths in one pass."
