@@ -31,8 +31,8 @@ def dflash_pair(parameters: dict) -> Pair:
        The authors draft a chain, as here; other trees combine the same distributions.
     4. One target forward reads the draft, and its states at what was accepted become the next keys and
        values. At temperature 0 the longest prefix of the target's own choices is kept. Above it tokens are
-       drawn from the block's distributions and tested with p / q: exact. (The authors' code drafts the
-       likeliest tokens at any temperature, and keeps those that the target draws as well.)
+       drawn from the block's distributions and tested with p / q: exact. The authors' code drafts the
+       likeliest tokens at any temperature, and keeps those that the target draws as well.
 
     The block is always a whole one, however few tokens are drafted, since masks see masks. The authors train
     more layers and longer blocks (16 for Qwen3-8B) on answers of the target, with its tokens as labels. The
