@@ -305,6 +305,14 @@ def test_other_kinds_of_speculators_are_refused_with_what_is_missing(tmp_path, c
         find_format(tmp_path)
 
 
+def test_a_whole_model_with_a_pard_token_is_no_head(tmp_path):
+    """As PARD's drafts are: ordinary models that read masks."""
+    tiny_models.save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text("utf-8")) | {"pard_token": 5}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert find_format(tmp_path) is None
+
+
 def test_an_independent_draft_of_speculators_is_an_ordinary_model(tmp_path):
     tiny_models.save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text("utf-8"))
