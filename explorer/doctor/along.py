@@ -2,7 +2,7 @@
 Knows models and heads.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +11,14 @@ import torch
 from decoders.heads import DraftModule, take_taps
 from decoders.heads.parts.taps import Taps
 from explorer.doctor.canaries import Canary
-from explorer.twin.sides import rows_along
+from explorer.twin.sides import PIECE, rows_along
 from visualizers.analysis.draft_diagnosis import SHIFTS, Along, Cause, Probe
 from visualizers.scene.marks import visible
 
 UNRELATED = 8  # other places with which each place is compared
 FLAT = 1e-6  # a draft whose most likely token is less than this times more likely than the least says nothing
 
+Done = tuple[int, int]  # texts that are done, of all
 Rows = Iterator[torch.Tensor | None]  # probabilities [V] (float64); None where nothing is guessed
 
 
@@ -67,14 +68,20 @@ def head_rows(head: DraftModule, target: Any, canary: Canary, way: Way | None) -
         yield row.double().cpu().softmax(-1)
 
 
-def along(canary: Canary, target: Any, guesser: Any) -> tuple[Along, list[torch.Tensor]]:
-    """What the draft guesses along a text, and the target's distributions if it is its own writing."""
+def along(
+    canary: Canary, target: Any, guesser: Any, done: Done
+) -> Generator[Done, None, tuple[Along, list[torch.Tensor]]]:
+    """What the draft guesses along a text, and the target's distributions if it is its own writing; yields
+    `done` now and then, so that others need not wait.
+    """
     lists: dict[str, list] = {
         name: [] for name in ("overlap", "best", "sure", "knows", "guess", "q", "broken")
     }
     ps, qs = [], []
     rows = zip(target_rows(target, canary), draft_rows(guesser, target, canary), strict=True)
-    for token, (p, q) in zip(canary.ids[canary.start :], rows, strict=True):
+    for at, (token, (p, q)) in enumerate(zip(canary.ids[canary.start :], rows, strict=True)):
+        if at % PIECE == 0:
+            yield done
         broken = q is not None and is_broken(q)
         asked = q is not None and not broken
         best = p.max(-1)

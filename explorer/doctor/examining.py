@@ -79,14 +79,15 @@ def in_pieces(
     reader = drafter.models["target"]  # with the rows that its drafter has
     texts, distributions = [], []
     for canary in [*own, *known(reader, room, whole=drafter.models.get("draft") is None)]:
-        found, ps = along(canary, reader, guesser)
+        done = min(total, len(plan) + len(texts)), total
+        found, ps = yield from along(canary, reader, guesser, done)
         texts.append(found)
         distributions += [ps] if canary.own else []
-        yield min(total, len(plan) + len(texts)), total
-    probes = [
-        probe(way, own, distributions, reader, guesser) for way in ways(guesser, reader) if not leaks(way)
-    ]
-    yield total, total
+    probes = []
+    for way in ways(guesser, reader):
+        if not leaks(way):
+            probes.append(probe(way, own, distributions, reader, guesser))
+            yield total, total
     measured, rounds = None, []
     if settings.timed:
         measured, rounds = yield from timed(drafter, own, plain, settings, total)

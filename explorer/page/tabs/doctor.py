@@ -62,7 +62,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
     def buttons(examining: bool = False) -> dict:
         return {start: gr.Button(visible=not examining), stop: gr.Button(visible=examining)}
 
-    def drawn(examination: Any, theme: str) -> dict:
+    def examination_drawn(examination: Any, theme: str) -> dict:
         if examination is None:
             return {part: gr.skip() for part in figures}
         shown = figures_of(examination, look_of(theme))
@@ -88,7 +88,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
                 yield {says: f"{last[0]} of {last[1]} texts are read."}
                 progress(last, desc="Examining", unit="texts")
                 last = await asyncio.wrap_future(runs.on_worker(lambda: advance(pieces)))
-            shown = await asyncio.to_thread(drawn, last, theme)
+            shown = await asyncio.to_thread(examination_drawn, last, theme)
             texts = {says: sentences(last), found: last, command: command_line(target, name, drafted)}
             from explorer.doctor.words import canary_rows
 
@@ -110,20 +110,20 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
     )
     stopped = [start, stop, says]
     stop.click(lambda: buttons() | {says: "Stopped."}, None, stopped, cancels=[examining], **QUIET)
-    look.change(drawn, [found, look], figures, **UNTRACKED, **QUIET)
+    look.change(examination_drawn, [found, look], figures, **UNTRACKED, **QUIET)
     save_on_press(save, says, found, command)
 
 
 def offer_drafts(tab: gr.Tab, draft: gr.Dropdown, loader: Loader) -> None:
     """Offers the strategies that draft by themselves too, once the tab is opened and the models are there."""
 
-    async def offered() -> Any:
+    async def drafts_offered() -> Any:
         await asyncio.to_thread(loader.done.wait)
         known = await asyncio.to_thread(drafters)
         draft.choices = [(name, name) for name in known]  # what events of all visitors may be sent
         return gr.Dropdown(draft.choices)
 
-    tab.select(offered, None, draft, **UNTRACKED, **QUIET)
+    tab.select(drafts_offered, None, draft, **UNTRACKED, **QUIET)
 
 
 def figures_of(examination: Any, look: str) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def figures_of(examination: Any, look: str) -> dict[str, Any]:
 def save_on_press(save: gr.DownloadButton, says: gr.Markdown, found: gr.State, command: gr.State) -> None:
     """Makes the file of an examination when its button is pressed."""
 
-    async def saved(examination: Any, said: str) -> str | None:
+    async def examination_saved(examination: Any, said: str) -> str | None:
         from explorer.doctor.report_page import report_page
 
         if examination is None:
@@ -148,7 +148,7 @@ def save_on_press(save: gr.DownloadButton, says: gr.Markdown, found: gr.State, c
         page = await asyncio.to_thread(report_page, examination, said)
         return write_served(save, "doctor.html", page.encode())
 
-    save.click(saved, [found, command], save, show_progress_on=says, **QUIET).success(
+    save.click(examination_saved, [found, command], save, show_progress_on=says, **QUIET).success(
         None, save, save, js=FETCH
     )
 
