@@ -5,7 +5,6 @@ Knows runs and file formats, nothing of how the page offers them (the tab Traces
 
 import asyncio
 import base64
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ from explorer.export.replay_page import replay_html
 from explorer.export.run_file import container, pack, settings, title, unpack
 from explorer.lessons.lesson import fill_lesson, find, with_pages
 from explorer.page_requests import OfRun, Save
-from explorer.runs.followed_lane import FollowedLane
+from explorer.runs.followed_lane import FollowedLane, read, silence
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import PIECE_OPS, Run, answer
 from explorer.runs.scheduler import Runs
@@ -183,15 +182,15 @@ def follow_file(runs: Runs, path: Path, session: str) -> dict:
     """Adds a run that follows a trace file to `runs` and returns what the page needs to show it; of a trace
     that has ended, the same as for a file that is opened. Raises Refusal with one sentence.
     """
-    lane = FollowedLane(path)
-    if lane.over:
-        trace = replace(lane.found, ended=lane.ending or lane.found.ended)
-        return show_run(runs, settings([trace]), [trace], session)
+    found, written = read(path)
+    found.ended = found.ended or silence(written)
+    if found.ended is not None:
+        return show_run(runs, settings([found]), [found], session)
     # What a view needs is looked up in all steps so far, as the lane shows them in a moment.
-    declared = declarations([lane.found])
-    setup = viewed(settings([lane.found]), declared, [lane.found])
+    declared = declarations([found])
+    setup = viewed(settings([found]), declared, [found])
     del setup["models"]  # those of the page stay: nothing of this run will be decoded here
-    run = runs.begin(lambda: [lane], session, setup)
+    run = runs.begin(lambda: [FollowedLane(path, found, written)], session, setup)
     return shown(run, setup, declared) | {"following": True}
 
 

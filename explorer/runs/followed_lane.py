@@ -29,31 +29,25 @@ TRIES = 5  # looks at a file that cannot be read, one after the other
 STOPPED = "Following was stopped by hand; the request itself may go on."
 SILENT = "Nothing was written to this request's file for {:.0f} seconds, so following ended."
 REPLACED = "Following ended: the file now holds another trace."
+Stamp = tuple[int, int]  # when a file was written, in nanoseconds, and its bytes
 GONE = "Its file is gone or cannot be read; the folder keeps the newest requests."
 
 
 class FollowedLane:
-    """The lane of one file; `trace` grows as the file does. Raises Refusal with one sentence if the file
-    cannot be read now.
-    """
+    """The lane of one file; `trace` grows as the file does. `found` and `written`: what `read` gives now."""
 
     reading = None  # as of all lanes: how far it has read a long text
 
-    def __init__(self, path: Path):
-        self.path, self.found, self.written = path, *read(path)
-        self.trace = replace(
-            self.found, steps=[], ended=None, costs=Costs(), vocabulary=dict(self.found.vocabulary)
-        )
+    def __init__(self, path: Path, found: Trace, written: Stamp):
+        self.path, self.written = path, written
+        self.trace = replace(found, steps=[], ended=None, costs=Costs(), vocabulary={})
         self.steps: deque[Step] = deque()  # read and not yet shown
-        self.taken = 0  # steps of the file that were read
-        self.ending: str | None = None  # why it ends once all steps are shown
+        self.held: list[Step] = []  # the last step of a trace that has ended, see `_take`
+        self.taken = 0  # steps of the file before that one
+        self.ended: str | None = None  # why the trace in the file has ended
+        self.ending: str | None = None  # why the lane ends once all steps are shown
         self.failed, self.pause = 0, LOOK_SECONDS
-        self._take(same=False)
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more will be written to the file, by all that it says."""
-        return self.ending is not None or self.found.ended is not None
+        self._take(found)
 
     def advance(self) -> Step | None:
         """The next step, as soon as it is in the file; None if the lane ends without another."""
@@ -82,36 +76,39 @@ class FollowedLane:
             if self.failed == TRIES:
                 self.ending = f"Following ended. {error}"
             return
-        self.failed, self.pause = 0, max(LOOK_SECONDS, SHARE * seconds)
-        if found.prompt != self.trace.prompt or len(found.steps) < self.taken:
+        self.failed, self.pause, self.written = 0, max(LOOK_SECONDS, SHARE * seconds), written
+        if found is None:
+            self._settle()
+        elif found.prompt != self.trace.prompt or len(found.steps) < self.taken:
             self.ending = REPLACED
-            return
-        same, self.found, self.written = written == self.written, found, written
-        self._take(same)
+        else:
+            self._take(found)
 
-    def _take(self, same: bool) -> None:
-        """Takes the steps that are new. `same`: whether the file is as it was at the look before; until then
-        the last step of a trace that has ended may still get a note of what vLLM did afterwards.
-        """
-        over = self.found.ended is not None
-        end = len(self.found.steps) - (over and not same)
-        self.trace.vocabulary.update(self.found.vocabulary)
-        self.steps.extend(self.found.steps[self.taken : end])
-        self.taken = max(self.taken, end)
-        if over and same:
-            self.ending = self.found.ended
-        elif not over and time.time() - self.written[0] / 1e9 > SILENT_SECONDS:
-            self.ending = SILENT.format(SILENT_SECONDS)
-
-    def _read(self) -> tuple[Trace, tuple, float]:
-        """The trace in the file, when it was written, and how many seconds it took to read it."""
+    def _read(self) -> tuple[Trace | None, Stamp, float]:
+        """The trace in the file (None if nothing was written), its stamp, and the seconds that it took."""
         begun = time.perf_counter()
         if stamp(self.path) == self.written:
-            return self.found, self.written, 0.0
+            return None, self.written, 0.0
         return *read(self.path), time.perf_counter() - begun
 
+    def _take(self, found: Trace) -> None:
+        """Takes the steps that are new. The last one of a trace that has ended is held until the next look,
+        since it may still get a note of what vLLM did afterwards.
+        """
+        new, self.ended = found.steps[self.taken :], found.ended
+        self.held = new[-1:] if found.ended is not None else []
+        self.taken = len(found.steps) - len(self.held)
+        self.trace.vocabulary.update(found.vocabulary)
+        self.steps.extend(new[: len(new) - len(self.held)])
 
-def read(path: Path) -> tuple[Trace, tuple]:
+    def _settle(self) -> None:
+        """The file is as it was at the look before: a trace that has ended is complete."""
+        self.steps.extend(self.held)
+        self.held = []
+        self.ending = self.ended or silence(self.written)
+
+
+def read(path: Path) -> tuple[Trace, Stamp]:
     """The trace in a file, checked, and the stamp of the file. Raises Refusal with one sentence."""
     written = stamp(path)
     if written[1] > MAX_TRACE_BYTES:
@@ -122,13 +119,18 @@ def read(path: Path) -> tuple[Trace, tuple]:
         raise Refusal(GONE) from error
 
 
-def stamp(path: Path) -> tuple[int, int]:
+def stamp(path: Path) -> Stamp:
     """When a file was written, in nanoseconds, and its bytes. Raises Refusal if it is gone."""
     try:
         stat = path.stat()
     except OSError as error:
         raise Refusal(GONE) from error
     return stat.st_mtime_ns, stat.st_size
+
+
+def silence(written: Stamp) -> str | None:
+    """The sentence that ends a lane whose file was not written for long; None for any other file."""
+    return SILENT.format(SILENT_SECONDS) if time.time() - written[0] / 1e9 > SILENT_SECONDS else None
 
 
 def later(seconds: float, work: Callable[[], Any]) -> Future:

@@ -10,11 +10,16 @@ from decoders import files
 from decoders.limits import AtLimit
 from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
+from decoders.watch.vllm.folder import Folder
+from decoders.watch.vllm.runner import RunnerRecorder
+from decoders.watch.vllm.writer import Writer
 from explorer.runs import followed_lane
 from explorer.runs.followed_lane import REPLACED, STOPPED, FollowedLane
 from explorer.runs.scheduler import Runs
 from explorer.runs.slices import Sliced
+from tests.decoders.watch.test_vllm import texts, word
 from tests.explorer.runs.test_scheduler import cursors, drain, wait_for, words
+from tests.helpers import vllm_stand_in as stand_in
 from tests.helpers.scripted_lane import ScriptedLane
 
 STEPS = 6
@@ -52,6 +57,10 @@ def write(path, trace: Trace) -> None:
     files.write(path, json.dumps(trace.to_json()))
 
 
+def follow(path) -> FollowedLane:
+    return FollowedLane(path, *followed_lane.read(path))
+
+
 def followed(lane: FollowedLane) -> str:
     """The reason why a lane ends, all steps taken."""
     until = time.monotonic() + 10
@@ -63,7 +72,7 @@ def followed(lane: FollowedLane) -> str:
 
 def test_the_steps_that_another_thread_writes_come_in_order_until_the_trace_ends(path, runs):
     write(path, grown(1))
-    lane, go = FollowedLane(path), threading.Semaphore(0)
+    lane, go = follow(path), threading.Semaphore(0)
 
     def writer() -> None:
         for count in range(2, STEPS + 1):
@@ -85,10 +94,33 @@ def test_the_steps_that_another_thread_writes_come_in_order_until_the_trace_ends
     assert lane.trace.to_json() == json.loads(path.read_text(encoding="utf-8"))
 
 
+def test_what_the_recorder_of_vllm_writes_is_listed_and_followed_step_by_step(tmp_path, monkeypatch):
+    """Recorder, spool, writer, table and lane, one after the other; only vLLM's runner is a stand-in."""
+    stand_in.install(monkeypatch)
+    runner, writer = stand_in.Runner(texts(1, max_tokens=30)), Writer(tmp_path, lambda _: word)
+    own = RunnerRecorder(runner, tmp_path / ".spool", 20, stand_in.ENGINE)
+    runner.step()
+    writer.turn()
+    folder = Folder(tmp_path)
+    lane = follow(folder.file(folder.requests()[0].name))
+    for count in range(1, 6):
+        assert lane.advance().index == count - 1
+        assert folder.requests()[0].steps == count and folder.requests()[0].running
+        runner.step()
+        writer.turn()
+    own.close()
+    writer.turn()
+    ended, (listed,) = followed(lane), folder.requests()
+    assert listed.ended == ended and listed.tokens == len(lane.trace.output())
+    assert (listed.drafted, listed.accepted) == (lane.trace.costs.proposed, lane.trace.costs.accepted)
+    assert listed.drafted > 0 and not listed.running
+    assert lane.trace.to_json() == json.loads(lane.path.read_text(encoding="utf-8"))
+
+
 def test_the_worker_does_other_work_while_a_lane_waits(path, runs, monkeypatch):
     monkeypatch.setattr(followed_lane, "LOOK_SECONDS", 60.0)
     write(path, grown(1))
-    run = runs.begin(lambda: [FollowedLane(path)], "me", {})
+    run = runs.begin(lambda: [follow(path)], "me", {})
     wait_for(lambda: run.records[0].waits)
     assert runs.on_worker(lambda: "done").result(timeout=5) == "done"
 
@@ -96,7 +128,7 @@ def test_the_worker_does_other_work_while_a_lane_waits(path, runs, monkeypatch):
 @pytest.mark.parametrize("count", range(STEPS + 1))
 def test_it_can_be_stopped_after_any_step(path, runs, count):
     write(path, grown(count))
-    run = runs.begin(lambda: [FollowedLane(path)], "me", {})
+    run = runs.begin(lambda: [follow(path)], "me", {})
     record = run.records[0]
     wait_for(lambda: record.waits and len(record.rows) == count)
     runs.control(run.id, "stop")
@@ -107,7 +139,7 @@ def test_it_can_be_stopped_after_any_step(path, runs, count):
 
 def test_work_that_waits_for_the_file_ends_at_once(path):
     write(path, grown(0))
-    lane = FollowedLane(path)
+    lane = follow(path)
     work = Sliced(lane.advance)
     assert not work.resume() and work.awaited is not None
     work.end(AtLimit("Stopped by hand."))
@@ -120,7 +152,7 @@ def test_a_note_that_the_last_step_gets_after_the_end_is_kept(path):
 
     trace = grown(3, "The text is over.")
     write(path, trace)
-    lane = FollowedLane(path)
+    lane = follow(path)
     assert [lane.advance().index for _ in range(2)] == [0, 1]
     trace.steps[-1].events.append(Note("One round more."))
     write(path, trace)
@@ -130,7 +162,7 @@ def test_a_note_that_the_last_step_gets_after_the_end_is_kept(path):
 
 def test_a_file_that_is_cut_is_tried_again(path):
     write(path, grown(2))
-    lane = FollowedLane(path)
+    lane = follow(path)
     path.write_bytes(path.read_bytes()[:300])
     assert [lane.advance().index for _ in range(2)] == [0, 1]
     lane._look()
@@ -141,7 +173,7 @@ def test_a_file_that_is_cut_is_tried_again(path):
 
 def test_a_file_that_stays_cut_ends_the_lane_with_one_sentence(path):
     write(path, grown(2))
-    lane = FollowedLane(path)
+    lane = follow(path)
     path.write_bytes(b"{")
     assert followed(lane).startswith("Following ended. This file is not a trace")
     assert len(lane.trace.steps) == 2
@@ -149,23 +181,23 @@ def test_a_file_that_stays_cut_ends_the_lane_with_one_sentence(path):
 
 def test_a_file_that_goes_ends_the_lane_with_one_sentence(path):
     write(path, grown(2))
-    lane = FollowedLane(path)
+    lane = follow(path)
     path.unlink()
     assert followed(lane) == f"Following ended. {followed_lane.GONE}"
     with pytest.raises(Refusal, match="Its file is gone"):
-        FollowedLane(path)
+        follow(path)
 
 
 def test_a_file_that_nobody_writes_ends_the_lane_with_one_sentence(path, monkeypatch):
     write(path, grown(2))
-    lane = FollowedLane(path)
+    lane = follow(path)
     monkeypatch.setattr(followed_lane, "SILENT_SECONDS", 0.05)
     assert followed(lane) == followed_lane.SILENT.format(0.05) and len(lane.trace.steps) == 2
 
 
 def test_another_trace_in_the_file_ends_the_lane(path):
     write(path, grown(3))
-    lane = FollowedLane(path)
+    lane = follow(path)
     other = grown(1)
     write(path, other)
     assert followed(lane) == REPLACED and len(lane.trace.steps) == 3
@@ -173,7 +205,7 @@ def test_another_trace_in_the_file_ends_the_lane(path):
 
 def test_a_file_that_becomes_too_large_ends_the_lane(path, monkeypatch):
     write(path, grown(1))
-    lane = FollowedLane(path)
+    lane = follow(path)
     monkeypatch.setattr(followed_lane, "MAX_TRACE_BYTES", 10)
     write(path, grown(2))
     assert followed(lane).startswith("Following ended. The trace has become larger than")
