@@ -13,7 +13,7 @@ from decoders.trace.trace import Trace
 from decoders.watch.vllm.folder import Folder
 from decoders.watch.vllm.runner import RunnerRecorder
 from decoders.watch.vllm.writer import Writer
-from explorer.runs import followed_lane
+from explorer.runs import followed_lane, scheduler
 from explorer.runs.followed_lane import REPLACED, STOPPED, FollowedLane
 from explorer.runs.scheduler import Runs
 from explorer.runs.slices import Sliced
@@ -33,7 +33,8 @@ def often(monkeypatch):
 
 
 @pytest.fixture
-def runs():
+def runs(monkeypatch):
+    monkeypatch.setattr(scheduler, "UNHEARD_SECONDS", 1e9)  # nobody needs to pull
     made = Runs(lambda request: [])
     yield made
     made.close()
@@ -85,7 +86,6 @@ def test_the_steps_that_another_thread_writes_come_in_order_until_the_trace_ends
     for count in range(1, STEPS):
         wait_for(lambda count=count: len(run.records[0].rows) == count)
         assert lane.trace.ended is None and run.shown_state == "running"
-        run.heard = time.monotonic()
         go.release()
     at = cursors(1)
     answers = drain(runs, run.id, at)
