@@ -149,6 +149,7 @@ COMMANDS: dict[str, Command] = {
     "lens": from_module("explorer.lens_command"),
     "open": from_module("explorer.open_command"),
     "acceptance": from_module("explorer.acceptance.command"),
+    "doctor": from_module("explorer.doctor.command"),
     "twin": from_module("explorer.twin.command"),
     "bench": bench,
     "site": from_module("explorer.site.build"),

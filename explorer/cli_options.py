@@ -74,6 +74,7 @@ def parser() -> Parser:
     experiment_command(commands)
     lens_command(commands)
     acceptance.options_of(commands)
+    doctor_command(commands)
     twin_command(commands)
     open_options(commands)
     bench_command(commands)
@@ -161,6 +162,34 @@ def lens_command(commands: Commands) -> None:
     lens.add_argument("--json", action="store_true", help="print everything it found as one JSON object")
     routes = "for the lens flow: write the route of the last prediction, .graphml, .gexf, .dot or .json"
     lens.add_argument("--graph", type=Path, metavar="FILE", help=routes)
+
+
+def doctor_command(commands: Commands) -> None:
+    """Adds `doctor`."""
+    doctor = commands.add_parser("doctor", help="say what is wrong with a draft, with evidence at tokens")
+    doctor.add_argument("--target", "--model", default=TARGET, metavar="M", help="the draft's target")
+    drafts = (
+        f"a draft model, or a strategy that drafts with heads, such as eagle (default: {DRAFT}; with "
+        "--recorded: none, and the recording is judged by itself)"
+    )
+    doctor.add_argument("--draft", metavar="D", help=drafts)
+    doctor.add_argument("--heads", action="append", default=[], metavar="FOLDER", help="heads of the target")
+    recorded = (
+        "what an engine recorded: a folder or file of traces, log lines, metrics, an address, or - ; with "
+        "--draft, its numbers are compared with that draft's"
+    )
+    doctor.add_argument("--recorded", metavar="SOURCE", help=recorded)
+    server = "send the canaries to a server that drafts, and read what it counts: http://host:port/v1#name"
+    doctor.add_argument("--server", metavar="ADDRESS", help=server)
+    prompts = "prompts that the target continues (.txt, .jsonl), instead of three of the doctor's"
+    doctor.add_argument("--prompts", type=Path, metavar="FILE", help=prompts)
+    lengths = "the length of your drafts, which is compared with the best one"
+    doctor.add_argument("--num-assistant-tokens", type=int, metavar="K", help=lengths)
+    golden = "reference acceptance to compare with, as `acceptance --golden` writes it; may end in ,mode=NAME"
+    doctor.add_argument("--golden", metavar="FILE.yaml", help=golden)
+    doctor.add_argument("--out", type=Path, metavar="FILE", help="write a page (.html) or .json")
+    doctor.add_argument("--json", action="store_true", help="print one JSON object")
+    doctor.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
 
 
 def twin_command(commands: Commands) -> None:

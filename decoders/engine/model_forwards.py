@@ -111,7 +111,9 @@ class ModelForwards:
         trimmed = nullcontext() if request.head is None else request.head.in_place()
         running = nullcontext() if part is None else self.blocks.running(part, states)
         with injected, trimmed, running as stream:
-            output = self.model(**self._inputs(request), output_hidden_states=request.hidden)
+            # for streams too: unless states are asked for, Gemma 4's upper layers read the last token alone
+            wanted = request.hidden or request.streams
+            output = self.model(**self._inputs(request), output_hidden_states=wanted)
         logits = output.logits[0] if request.head is None else request.head.spread(output.logits[0])
         if not request.rows:
             logits = logits[:0]

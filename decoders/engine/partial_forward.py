@@ -7,6 +7,7 @@ strategies; the engine decides which keys and values may be kept.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -17,19 +18,21 @@ from decoders.engine.tree import Tree
 
 class Blocks:
     """The blocks of one transformers model. Raises AttributeError if its modules do not have the usual
-    names.
+    names; `attention` does where a layer has another block in its place.
     """
 
     def __init__(self, model: torch.nn.Module):
         base = model.base_model
         self.layers = base.layers if hasattr(base, "layers") else base.h
-        self.attention = [
-            layer.self_attn if hasattr(layer, "self_attn") else layer.attn for layer in self.layers
-        ]
         self.mlp = [layer.mlp for layer in self.layers]
         norms = (getattr(base, name, None) for name in ("norm", "ln_f", "final_layer_norm"))
         self.last_norm = next((norm for norm in norms if norm is not None), None)
         self.head = model.get_output_embeddings()
+
+    @cached_property
+    def attention(self) -> list[torch.nn.Module]:
+        """The attention of each layer."""
+        return [layer.self_attn if hasattr(layer, "self_attn") else layer.attn for layer in self.layers]
 
     @torch.inference_mode()
     def exit_logits(self, states: torch.Tensor) -> torch.Tensor:
@@ -54,11 +57,11 @@ class Blocks:
         """
         undo: list[Callable[[], None]] = []
         stream: list[torch.Tensor] = []
-        skipped = [m for i, m in enumerate(self.attention) if i not in part.attention]
+        skipped = [self.attention[i] for i in range(len(self.layers)) if i not in part.attention]
         skipped += [m for i, m in enumerate(self.mlp) if i not in part.mlp]
         for module in skipped:
             if starts is None:
-                undo.append(silenced(module, pair=module in self.attention))
+                undo.append(silenced(module, pair=module not in self.mlp))
             else:
                 undo.append(module.register_forward_hook(silent_from(starts)).remove)
         if states is not None:

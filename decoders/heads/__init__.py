@@ -18,9 +18,11 @@ from decoders.heads.parts.module import DraftModule
 from decoders.heads.parts.taps import Taps, Target, take_taps
 from decoders.heads.path_independent.amphista import Amphista
 from decoders.heads.path_independent.blockwise import Blockwise
+from decoders.heads.path_independent.dflash import DFlash
 from decoders.heads.path_independent.fragments import Fragments
 from decoders.heads.path_independent.hidden_transfer import HiddenTransfer
 from decoders.heads.path_independent.medusa import Medusa
+from decoders.heads.path_independent.peagle import PEagle
 from decoders.heads.path_independent.prompt_tokens import PPD, PaSS
 from decoders.heads.recurrent.clover import Clover
 from decoders.heads.recurrent.clover2 import Clover2
@@ -43,6 +45,7 @@ from decoders.heads.scorers.tuned_lens import TunedLens
 
 __all__ = [
     "M2R2",
+    "PEagle",
     "PPD",
     "Acceptance",
     "Amphista",
@@ -57,6 +60,7 @@ __all__ = [
     "Aligned",
     "AutoDeco",
     "Chimera",
+    "DFlash",
     "DraftModule",
     "Dream",
     "Eagle",

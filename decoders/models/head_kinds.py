@@ -59,6 +59,8 @@ KINDS = {
     "clover2": HeadKind("recurrent.clover2:Clover2"),
     "amphista": HeadKind("path_independent.amphista:Amphista"),
     "blockwise": HeadKind("path_independent.blockwise:Blockwise"),
+    "dflash": HeadKind("path_independent.dflash:DFlash"),
+    "peagle": HeadKind("path_independent.peagle:PEagle"),
     # what scores
     "reward": HeadKind("scorers.reward:Reward", alone=True),
     "acceptance": HeadKind("scorers.acceptance:Acceptance", alone=True, role="draft", partner="against"),

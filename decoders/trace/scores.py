@@ -109,7 +109,9 @@ class ScoreName:
     WEIGHT = "weight"
     # tables
     BIAS = "bias"
+    CONTINUATIONS = "continuations"  # how often each token followed a run of tokens; the total: of the run
     STRONG_EXPERTS = "strong experts"
+    SUFFIX_SCORE = "suffix score"  # of the draft after a match of so many tokens
     TOKENS_PER_ROUND = "tokens per round"
     WEAK_EXPERTS = "weak experts"
     # stretches of the prompt

@@ -5,6 +5,7 @@ file of prompts; writes a page, JSON or a summary.
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from decoders import files
 from decoders.models.catalog import DRAFT, TARGET
@@ -41,6 +42,12 @@ def options_of(commands: argparse._SubParsersAction) -> None:
         "--traces", type=Path, metavar="FOLDER", help="decode nothing: report on traces that were recorded"
     )
     command.add_argument("--out", type=Path, metavar="FILE.html", help="write the page")
+    command.add_argument(
+        "--golden",
+        type=Path,
+        metavar="FILE.yaml",
+        help="write a reference instead of a report: tokens per round of drafts of 1 to K tokens (8)",
+    )
     command.add_argument("--json", action="store_true", help="print one JSON object")
     command.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help="per prompt")
     command.add_argument(
@@ -59,6 +66,8 @@ def command(options: argparse.Namespace) -> None:
     """Measures acceptance, and writes or prints the report. Raises Refusal with one sentence."""
     if options.out is not None and options.out.suffix not in (".html", ".htm"):
         raise Refusal(f"--out writes a page; {options.out.name} does not end in .html.")
+    if options.golden is not None and (options.traces or options.out or len(options.draft or [DRAFT]) > 1):
+        raise Refusal("--golden decodes prompts with one drafter and writes no page; leave the rest out.")
     if options.traces is not None:
         from explorer.acceptance.recorded import report as of_traces
 
@@ -83,10 +92,32 @@ def command(options: argparse.Namespace) -> None:
     settings = Settings(
         options.max_new_tokens, options.num_assistant_tokens, options.temperature, options.seed
     )
+    if options.golden is not None:
+        write_golden(options, target, drafters[0], prompts, settings)
+        return
     with progress_shown("acceptance"):
         result = report(target, drafters, prompts, settings)
     check_heads_used({"target": target})
     give(result, command_line(options, names), options)
+
+
+def write_golden(options: argparse.Namespace, target: Any, one: Any, prompts: list, settings: Any) -> None:
+    """Measures tokens per round for each length of the draft, and writes and prints the reference."""
+    from decoders.models.address import short
+    from explorer.acceptance.golden import LONGEST, curve, written
+    from explorer.experiments.progress_line import shown as progress_shown
+
+    longest = settings.num_assistant_tokens or LONGEST
+    with progress_shown("golden"):
+        *_, found = curve(target, one, prompts, settings)
+    about = (
+        f"Mean tokens gained per round by {one.name} for {target.name}, without rounds cut by a text's end.",
+        f"{len(prompts)} prompts of {options.prompts.name}, {settings.max_new_tokens} new tokens each, "
+        f"temperature {settings.temperature:g}, drafts of 1 to {longest} tokens.",
+    )
+    text = written(short(target.name), found, about)
+    files.write(options.golden, text)
+    print(text, end="")
 
 
 def give(result: dict, said: str, options: argparse.Namespace) -> None:

@@ -67,12 +67,27 @@ def chain_of(strategy: str, count: int) -> dict[str, Any]:
     Raises Refusal with one sentence if it cannot.
     """
     known = registry.get(strategy)
-    declared = {one.name: one for one in known.parameters}
-    has_tree = "tree" in declared and "chain" in declared["tree"].choices
-    name = next((n for n in LENGTHS if n in declared and (n != "depth" or has_tree)), None)
+    name, has_tree = length_of(strategy)
     if name is None:
         raise Refusal(NO_CHAIN.format(known.title, count))
-    most = declared[name].high
-    if name != "widths" and count > most:
+    most = longest_chain(strategy, count)
+    if count > most:
         raise Refusal(f"{known.title} drafts chains of at most {most} tokens, not {count}; ask for fewer.")
     return {name: LENGTHS[name](count)} | ({"tree": "chain"} if has_tree else {})
+
+
+def longest_chain(strategy: str, wanted: int) -> int | None:
+    """The longest chain, up to the wanted length, that a strategy drafts; None if it drafts none."""
+    name, _ = length_of(strategy)
+    if name is None or name == "widths":
+        return None if name is None else wanted
+    return min(wanted, next(one.high for one in registry.get(strategy).parameters if one.name == name))
+
+
+def length_of(strategy: str) -> tuple[str | None, bool]:
+    """The parameter that sets the length of a strategy's chains, None if it drafts none; and whether its
+    parameter `tree` must say "chain".
+    """
+    declared = {one.name: one for one in registry.get(strategy).parameters}
+    has_tree = "tree" in declared and "chain" in declared["tree"].choices
+    return next((n for n in LENGTHS if n in declared and (n != "depth" or has_tree)), None), has_tree

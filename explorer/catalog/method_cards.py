@@ -220,6 +220,7 @@ SETUPS = {  # for methods whose point the usual set-up would not show
     "specmemo": {"max_new_tokens": 24, "parameters": {"memory_kilobytes": 500}},
     "rasd": {"max_new_tokens": 24},
     "rest": {"max_new_tokens": 24},
+    "suffix_decoding": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 24},
     "sjd": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
     "fastcot": {"max_new_tokens": 30, "parameters": {"passes": 6, "question": "In the end,"}},
     "rapid": {

@@ -72,22 +72,30 @@ class EngineSide:
 
     def score(self, tokens: Sequence[int], first: int) -> Iterator[Scored]:
         """What it says of the tokens from `first` on. Raises Refusal with one sentence if a server fails."""
-        tree = Tree([tokens[0]])
-        for node, token in enumerate(tokens[1:-1]):
-            tree.add(node, token)
-        scorer = self.model.engine.attach(tree)
-        try:
-            for begin in range(0, len(tokens) - 1, self.step):
-                nodes = list(range(begin, min(begin + self.step, len(tokens) - 1)))
-                rows = in_pieces(scorer, nodes, False, lambda: None)[0].double().log_softmax(-1)
-                scorer.forget(nodes)
-                for node, row in zip(nodes, rows, strict=True):
-                    if node + 1 >= first:
-                        yield reading(row, tokens[node + 1]), row if row.isfinite().all() else None
-        except ServerProblem as error:
-            raise Refusal(str(error)) from error
-        finally:
-            scorer.close()
+        for at, row in enumerate(rows_along(self.model, tokens, first, self.step), first):
+            yield reading(row, tokens[at]), row if row.isfinite().all() else None
+
+
+def rows_along(
+    model: LoadedModel, tokens: Sequence[int], first: int, step: int = PIECE
+) -> Iterator[torch.Tensor]:
+    """The log-probabilities [V] (float64) of each token of a text from `first` on, given those before it;
+    `step` tokens per forward. Raises Refusal with one sentence if a server fails.
+    """
+    tree = Tree([tokens[0]])
+    for node, token in enumerate(tokens[1:-1]):
+        tree.add(node, token)
+    scorer = model.engine.attach(tree)
+    try:
+        for begin in range(0, len(tokens) - 1, step):
+            nodes = list(range(begin, min(begin + step, len(tokens) - 1)))
+            rows = in_pieces(scorer, nodes, False, lambda: None)[0].double().log_softmax(-1)
+            scorer.forget(nodes)
+            yield from rows[max(0, first - 1 - begin) :]
+    except ServerProblem as error:
+        raise Refusal(str(error)) from error
+    finally:
+        scorer.close()
 
 
 def reading(row: torch.Tensor, token: int) -> Reading:

@@ -30,6 +30,14 @@ def units_at_once(low, usual, single):
     assert len(usual.steps) / len(usual.output()) < 1 and low.badge == "relaxed"
 
 
+def one_forward_drafts(block, masks, steps, greedy):
+    """Greedy decoding's text in fewer forwards; a draft costs one forward, in the third lane several."""
+    assert block.output() == masks.output() == steps.output() == greedy.output()
+    assert max(forwards(block), forwards(masks)) < 0.8 * forwards(greedy)
+    drafts = [one.costs.totals()["draft_forwards"] / len(one.steps) for one in (block, masks, steps)]
+    assert max(drafts[:2]) <= 1 < 3 < drafts[2]
+
+
 def a_surer_tree_pays(fixed, grown, chain):
     assert fixed.output() == grown.output() == chain.output()
     assert forwards(grown) <= forwards(fixed) < forwards(chain) < len(chain.output())
@@ -101,6 +109,7 @@ SHOWS = {
     "The first draft heads": a_block_is_refined,
     "One layer, three trees": a_surer_tree_pays,
     "A serial start, a parallel end": all_guess_from_states,
+    "All guesses in one forward": one_forward_drafts,
     "Guesses in the target's own forward": slots_guess,
     "A look into the target": a_look_helps,
     "A name at once": units_at_once,

@@ -215,6 +215,14 @@ def both_sources_serve(rasd, rest):
     assert {"draft", "store"} <= set(proposed.values()) and "draft" in kept
 
 
+def a_match_sets_the_length(suffixes, lookup):
+    """Fewer guesses, of which more pass, from both trees."""
+    assert suffixes.output() == lookup.output() and forwards(suffixes) < forwards(lookup)
+    ours, theirs = (trace.costs.totals() for trace in (suffixes, lookup))
+    assert ours["proposed"] < theirs["proposed"] and ours["accepted"] > theirs["accepted"]
+    assert {"prompt", "store"} <= {e.source for step in suffixes.steps for e in step.of(Propose)}
+
+
 def a_part_of_the_prompt_guesses(exact, moved, greedy):
     assert exact.output() == greedy.output() and forwards(exact) < 0.8 * forwards(greedy)
     assert strays(exact) is None and 0.0 < strays(moved) < 0.5
@@ -321,6 +329,7 @@ SHOWS = {
     "A text that repeats itself": same_text_cheaper,
     "Copying the input": same_text,
     "Looked up in other texts": cheaper_a_little,
+    "As long as the match": a_match_sets_the_length,
     "Three tokens in a row": cheaper_a_little,
     "A draft model and a store": both_sources_serve,
     "Second thoughts": same_text_cheaper,

@@ -77,6 +77,14 @@ def llama3_turns(size: int, theta: float, scaling: dict | None) -> torch.Tensor:
     return torch.tensor(result)
 
 
+def rotated(y: torch.Tensor, positions: torch.Tensor, turns: torch.Tensor) -> torch.Tensor:
+    """Queries or keys [T, H, D] at rotary positions [T]."""
+    angles = positions[:, None] * turns
+    cos, sin = angles.cos()[:, None], angles.sin()[:, None]
+    first, second = y.chunk(2, -1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
+
+
 def attend(
     t: Tensors, prefix: str, x: torch.Tensor, heads: int, kv: int, turns: torch.Tensor, window: int = 10**6
 ):
@@ -90,14 +98,8 @@ def attend(
             y = y + bias
         return y.view(len(x), count, -1)
 
-    def rotate(y: torch.Tensor) -> torch.Tensor:
-        angles = torch.arange(len(x))[:, None] * turns
-        cos, sin = angles.cos()[:, None], angles.sin()[:, None]
-        first, second = y.chunk(2, -1)
-        return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
-
     q, k, v = part("q", heads), part("k", kv), part("v", kv)
-    q, k = rotate(q), rotate(k)
+    q, k = (rotated(one, torch.arange(len(x)), turns) for one in (q, k))
     causal = torch.ones(len(x), len(x)).tril().triu(1 - window).bool()
     out = []
     for head in range(heads):
@@ -150,6 +152,74 @@ def eagle3_forward(
     g = g + feed(t, layer, rms(g, t[f"{layer}post_attention_layernorm.weight"], eps))
     last = rms(g, t["norm.weight"], eps)
     return (last if output else g), last @ t["lm_head.weight"].T
+
+
+def peagle_forward(
+    t: Tensors,
+    layer: str,
+    embed: torch.Tensor,
+    states: torch.Tensor,
+    tokens: torch.Tensor,
+    mask: int,
+    depth: int,
+    eps: float,
+    **form,
+) -> torch.Tensor:
+    """Logits [depth, W] of P-EAGLE after states [T, 3d'] and the token after each [T] (peagle/core.py of
+    speculators): EAGLE-3's layer and ordinary ones on the text and depth - 1 masks.
+    """
+    unknown = t["mask_hidden"].reshape(1, -1).expand(depth - 1, -1)
+    states, tokens = torch.cat([states, unknown]), torch.cat([tokens, torch.full((depth - 1,), mask)])
+    x, _ = eagle3_forward(t, layer, embed, states, tokens, eps, **form)
+    form.pop("norm_before_residual", None)
+    for at in range(1, 1 + sum(name.endswith("mlp.up_proj.weight") for name in t) - 1):
+        own = f"layers.{at}."
+        x = x + attend(t, own, rms(x, t[f"{own}input_layernorm.weight"], eps), **form)
+        x = x + feed(t, own, rms(x, t[f"{own}post_attention_layernorm.weight"], eps))
+    return rms(x, t["norm.weight"], eps)[-depth:] @ t["lm_head.weight"].T
+
+
+def dflash_forward(
+    t: Tensors,
+    embed: torch.Tensor,
+    states: torch.Tensor,
+    root: int,
+    mask: int,
+    block: int,
+    heads: int,
+    kv: int,
+    turns: torch.Tensor,
+    eps: float,
+    windows: tuple[int | None, ...] = (),
+    causal: bool = True,
+) -> torch.Tensor:
+    """The normed outputs [b, d] of a block after states [P, n d] (dflash/model.py of its authors). windows:
+    how many states before the block each layer sees, None for all; causal: the block too, in such layers.
+    """
+    context = rms(states @ t["fc.weight"].T, t["hidden_norm.weight"], eps)
+    x, before = embed[torch.tensor([root] + [mask] * (block - 1))], len(states)
+    at = torch.arange(before + block)
+    for number in range(sum(name.endswith("mlp.up_proj.weight") for name in t)):
+        own = f"layers.{number}."
+        window = windows[number] if windows else None
+        y = rms(x, t[f"{own}input_layernorm.weight"], eps)
+        read, attention = torch.cat([context, y]), f"{own}self_attn."
+        q = (y @ t[f"{attention}q_proj.weight"].T).view(block, heads, -1)
+        k, v = ((read @ t[f"{attention}{name}_proj.weight"].T).view(len(read), kv, -1) for name in "kv")
+        q = rotated(rms(q, t[f"{attention}q_norm.weight"], eps), at[before:], turns)
+        k = rotated(rms(k, t[f"{attention}k_norm.weight"], eps), at, turns)
+        sees = torch.ones(block, before + block, dtype=torch.bool)
+        if window is not None:
+            sees[:, : max(0, before - window)] = False
+            if causal:
+                sees &= at <= at[before:, None]
+        out = []
+        for head in range(heads):
+            scores = q[:, head] @ k[:, head * kv // heads].T / q.shape[-1] ** 0.5
+            out.append(scores.masked_fill(~sees, -torch.inf).softmax(-1) @ v[:, head * kv // heads])
+        x = x + torch.cat(out, -1) @ t[f"{attention}o_proj.weight"].T
+        x = x + feed(t, own, rms(x, t[f"{own}post_attention_layernorm.weight"], eps))
+    return rms(x, t["norm.weight"], eps)
 
 
 def medusa_forward(t: Tensors, head: int, blocks: int, hidden: torch.Tensor) -> torch.Tensor:

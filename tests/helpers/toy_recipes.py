@@ -38,6 +38,7 @@ TOYS = {
     "llama-tiny-heads": (("llama-tiny",), dict(BATCH=8, OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
     "llama-tiny-m2r2": (("llama-tiny-heads",), dict(EXIT=1)),
     "llama-tiny-feature-drafters": (("llama-tiny-heads",), {}),
+    "llama-tiny-block-drafters": (("llama-tiny-heads",), {}),
     "llama-tiny-recurrent-heads": (("llama-tiny-heads",), {}),
     "llama-tiny-adaeagle": (("llama-tiny-heads",), dict(TEXT=600, OWN_BATCH=4, BATCH=2, HELD_OUT=2)),
     "llama-tiny-lookahead-heads": (("llama-tiny-heads",), dict(BATCH=4, LENGTH=64, VALIDATION_ROWS=4)),

@@ -63,6 +63,7 @@ VIEWS = (
     "draft_layers",
     "plan",
     "open_slots",
+    "suffix_tree",
     "graph",
 )
 

@@ -30,6 +30,11 @@ def tapped(layers: int) -> tuple[int, int, int]:
     return min(2, layers - 1), layers // 2, max(layers - 3, layers // 2)
 
 
+def over_all_tokens(own: torch.Tensor, kept: torch.Tensor, vocabulary: int) -> torch.Tensor:
+    """Logits [..., V] of logits [..., W] for the tokens kept [W]; OUTSIDE for all others."""
+    return own.new_full((*own.shape[:-1], vocabulary), OUTSIDE).index_copy_(-1, kept, own)
+
+
 @dataclass(frozen=True)
 class Published:
     """How published drafters differ: width, attention and eps; whether the residual is taken after the
@@ -133,8 +138,7 @@ class Eagle3(FeatureDrafter):
 
     def words(self, states: torch.Tensor) -> torch.Tensor:
         """Logits [..., V], OUTSIDE for tokens that the draft's vocabulary lacks."""
-        own = self.own_logits(states)
-        return own.new_full((*own.shape[:-1], len(self.target.head)), OUTSIDE).index_copy_(-1, self.kept, own)
+        return over_all_tokens(self.own_logits(states), self.kept, len(self.target.head))
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """Training-time test (the paper's term): the sum over depths k of 0.8^(k - 1) times the cross-entropy

@@ -1,5 +1,5 @@
-"""A multi-token-prediction layer from a target's own checkpoint (DeepSeek-V3, 2024; GLM, MiMo, Qwen3-Next):
-one more layer of the target's kind, which reads its last state and the token after it.
+"""A multi-token-prediction layer from a target's own checkpoint (DeepSeek-V3, 2024; GLM, MiMo, Qwen): one
+more layer of the target's kind, which reads its last state and the token after it.
 
     x = W [norm(E(token i + 1)); norm(state i)], then a decoder layer and a norm, and the target's head
 
@@ -31,21 +31,31 @@ class MultiTokenForm:
 
 
 class Appending(Cache):
-    """One layer's keys and values, to which every forward appends."""
+    """One layer's keys and values, to which every forward appends; for sparse attention (DSA) the keys
+    [B, 1, P, D] of its indexer too.
+    """
 
-    def __init__(self, past: Past | None):
+    def __init__(self, before: Past | None):
         super().__init__(layers=[])
-        self.past = past
+        self.before, self.past = before or (), ()
+
+    def append(self, *new: torch.Tensor) -> Past:
+        """Appends the next parts, [B, H, N, D] each; returns them with what was there before."""
+        first = len(self.past)
+        before = self.before[first : first + len(new)]
+        parts = tuple(torch.cat(both, 2) for both in zip(before, new, strict=True)) if before else new
+        self.past += parts
+        return parts
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, ...]:
         """Appends new keys and values and returns all."""
-        new = (key_states, value_states)
-        if self.past is not None:
-            new = tuple(torch.cat(both, 2) for both in zip(self.past, new, strict=True))
-        self.past = new
-        return new
+        return self.append(key_states, value_states)
+
+    def update_indexer(self, key_states: torch.Tensor, layer_idx: int) -> torch.Tensor:
+        """Appends new keys [B, N, D] of an indexer and returns all; called after `update`."""
+        return self.append(key_states[:, None])[0][:, 0]
 
 
 class MultiToken(FeatureDrafter):
@@ -95,12 +105,13 @@ class MultiToken(FeatureDrafter):
             ~mask, torch.finfo(x.dtype).min
         )
         cache, places = Appending(past), positions[None]
+        several = hasattr(self.rotary[0], "mrope_section")  # places of text, height and width: in text, equal
         out = self.block(
             x,
             attention_mask=seen[None, None].expand(len(x), 1, -1, -1),
             position_ids=places,
             past_key_values=cache,
-            position_embeddings=self.rotary[0](x, places),
+            position_embeddings=self.rotary[0](x, places.expand(3, 1, -1) if several else places),
         )
         out = out[0] if isinstance(out, tuple) else out
         return self.last_norm(out) if self.form.norm_output else out, cache.past

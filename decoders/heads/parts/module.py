@@ -34,13 +34,15 @@ class Sees:
 
 class DraftModule(nn.Module):
     """Base class of all modules. `settings`: the arguments that a file stores to build it again; `reads`: the
-    layers it taps; `depth`: how deep it can draft, None for no limit; `rank_accuracy`: for measured heads,
+    layers it taps; `depth`: how deep it can draft, None for no limit; `masks`: how many entries `begin`
+    computes besides those of newly read tokens; `rank_accuracy`: for measured heads,
     how often the guess of each rank is right, by depth.
     """
 
     kind: str
     sees: Sees
     depth: int | None = None
+    masks: int = 0
     reads: tuple[int, ...] = ()
     rank_accuracy: list[list[float]] | None = None
     rates = (6e-3, 3e-3)  # learning rates of Muon (inner matrices) and AdamW (the rest)

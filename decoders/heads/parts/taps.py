@@ -51,7 +51,10 @@ class Target:
             eps=config.rms_norm_eps,
             layers=config.num_hidden_layers,
             heads=config.num_attention_heads,
-            intermediate=config.intermediate_size,
+            # of a model that has experts alone, as many numbers as a token's experts have
+            intermediate=config.intermediate_size
+            if hasattr(config, "intermediate_size")
+            else config.num_experts_per_tok * config.moe_intermediate_size,
             theta=(getattr(config, "rope_parameters", None) or {}).get("rope_theta", 10000.0),
             model=model,
         )
@@ -98,7 +101,7 @@ class Taps:
     logits: torch.Tensor  # [B, T, V]
     past: tuple[
         tuple[torch.Tensor, torch.Tensor], ...
-    ] = ()  # keys and values [B, H, T, D], layer by layer; empty for models with linear attention
+    ] = ()  # keys and values [B, H, T, D], layer by layer; empty with linear attention or an indexer
 
     @cached_property
     def p(self) -> torch.Tensor:
@@ -133,8 +136,10 @@ def take_taps(model: torch.nn.Module, tokens: torch.Tensor, layers: tuple[int, .
     config = model.config.get_text_config()
     if config.num_hidden_layers in layers:
         listening = model.base_model.norm.register_forward_pre_hook(lambda _, read: last.append(read[0]))
-    # layers with linear attention have states instead of keys and values, which no head reads
-    cache = None if "linear_attention" in (getattr(config, "layer_types", None) or ()) else DynamicCache()
+    # layers with linear attention have states instead of keys and values, and those with an indexer keys of a
+    # third kind: no head reads these
+    recurrent = "linear_attention" in (getattr(config, "layer_types", None) or ())
+    cache = None if recurrent or hasattr(config, "index_topk") else DynamicCache()
     out = model(
         input_ids=tokens,
         output_hidden_states=True,

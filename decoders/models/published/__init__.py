@@ -1,5 +1,5 @@
-"""Draft heads in published formats: EAGLE 1 to 3, Hydra, Medusa, MLP speculators, layers in a target's
-files; and AutoDeco's heads.
+"""Draft heads in published formats: EAGLE 1 to 3, P-EAGLE, DFlash, Hydra, Medusa, MLP speculators, layers in
+a target's files; and AutoDeco's heads.
 """
 
 from decoders.models.published.multi_token import has_multi_token, read_multi_token

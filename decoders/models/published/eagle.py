@@ -7,6 +7,7 @@ target's tokens are kept).
 """
 
 import re
+from collections.abc import Callable
 
 import torch
 from transformers import LlamaConfig
@@ -40,6 +41,7 @@ TOP_3 = {
     "layers.0.hidden_norm": "state_norm",
     "layers.0.input_layernorm": "token_norm",
 }
+OLDER = re.compile(r"^(fusion_fc|transformer)\.")  # in the first versions of speculators
 NUMBERED = re.compile(r"layers\.(\d+)\.")
 NAMED = "eagle_aux_hidden_state_layer_ids"
 USED = {  # keys of the layer and of both kinds; layer_form and its caller read or check each
@@ -92,19 +94,25 @@ def renamed(tensors: Tensors) -> Tensors:
     result = {}
     for name, value in tensors.items():
         plain = name.removeprefix("model.").replace("midlayer.", "layers.0.")
+        plain = OLDER.sub(lambda match: {"fusion_fc": "fc", "transformer": "layers.0"}[match[1]] + ".", plain)
         if not plain.endswith(("rotary_emb.inv_freq", "masked_bias")) and not plain.startswith("verifier_"):
             result[plain] = value
     return result
 
 
-def layer_form(name: str, config: dict, tensors: Tensors) -> LayerForm:
-    """The form of a published layer's attention. Raises Refusal with one sentence if it is not
-    supported.
+def layers_of(tensors: Tensors) -> int:
+    """How many decoder layers the tensors belong to."""
+    return len({match[1] for key in tensors if (match := NUMBERED.match(key))})
+
+
+def layer_form(name: str, config: dict, tensors: Tensors, layers: int = 1) -> LayerForm:
+    """The form of the attention of published layers, of which there must be this many. Raises Refusal with
+    one sentence if it is not supported.
     """
     if config.get("hidden_act", "silu") != "silu":
         raise Refusal(f"The heads {name!r} use {config['hidden_act']}, and only silu is known here.")
-    if (layers := len({match[1] for key in tensors if (match := NUMBERED.match(key))})) != 1:
-        raise Refusal(f"The heads {name!r} have {layers} layers; only one is known here.")
+    if (found := layers_of(tensors)) != layers:
+        raise Refusal(f"The heads {name!r} have {found} layers; only one is known here.")
     attention = "layers.0.self_attn.q_proj.bias"
     bias = biased(name, config, "qkv_bias" if "qkv_bias" in config else "attention_bias", tensors, attention)
     biased(name, config, "mlp_bias", tensors, "layers.0.mlp.gate_proj.bias")
@@ -145,14 +153,14 @@ def rope_of(name: str, config: dict) -> dict:
     return rope
 
 
-def window_of(name: str, config: dict) -> int | None:
-    """How many entries the layer attends to, itself included; None for all. Raises Refusal where the config
-    leaves it open.
+def window_of(name: str, config: dict, at: int = 0) -> int | None:
+    """How many entries the layer `at` attends to, itself included; None for all. Raises Refusal where the
+    config leaves it open.
 
     `layer_types` decides where it is given, as in vLLM and speculators. Without it, a window that
     `use_sliding_window` switches off does not count, nor does one of Llama, which has none.
     """
-    kind = (config.get("layer_types") or [None])[0]
+    kind = (config.get("layer_types") or [None] * (at + 1))[at]
     window = config.get("sliding_window")
     if kind == "full_attention":
         return None
@@ -171,7 +179,28 @@ def window_of(name: str, config: dict) -> int | None:
 
 def places(tensors: Tensors, top: dict[str, str]) -> dict[str, str]:
     """Name in the file -> name in the module, for the tensors that the file has."""
-    known = top | {f"layers.0.{theirs}": ours for theirs, ours in LAYER.items()}
+    return named(tensors, top | {f"layers.0.{theirs}": ours for theirs, ours in LAYER.items()})
+
+
+def later_layers(tensors: Tensors, layers: range, ours: int) -> dict[str, str]:
+    """As `places`, for whole Llama layers of these numbers in the file; the first is number `ours` of the
+    module's `layers`.
+    """
+    known = LAYER | {"input_layernorm": "first_norm"}
+    return named(
+        tensors,
+        {
+            f"layers.{at}.{theirs}": f"layers.{ours + at - layers.start}.{name}"
+            for at in layers
+            for theirs, name in known.items()
+        },
+    )
+
+
+def named(tensors: Tensors, known: dict[str, str]) -> dict[str, str]:
+    """Name in the file -> name in the module, from modules' names to those of weights and biases; biases
+    where the file has them.
+    """
     pairs = (
         (f"{theirs}.{kind}", f"{ours}.{kind}")
         for theirs, ours in known.items()
@@ -206,6 +235,13 @@ def only_known(known: dict[str, str], module: torch.nn.Module) -> dict[str, str]
 def read_eagle(name: str, config: dict, tensors: Tensors, target: Target) -> Eagle:
     """Reads EAGLE 1 and 2. Raises Refusal with one sentence if it does not fit the target."""
     config, tensors = flat(config), renamed(tensors)
+    if config.pop("layernorms", False):
+        raise Refusal(
+            f"The heads {name!r} have norms before fc, in the layer and before the target's head "
+            "(layernorms), which EAGLE's layer lacks here."
+        )
+    config["bias"] = config.pop("fusion_bias", config.get("bias", "fc.bias" in tensors))
+    config.pop("transformer_layer_architecture", None)  # the names and shapes of its tensors are checked
     same(name, "hidden size", config["hidden_size"], target.width, "the target")
     only(name, config, USED)
     same(name, "vocabulary", config["vocab_size"], len(target.head), "the target")
@@ -239,6 +275,21 @@ def read_eagle3(name: str, config: dict, tensors: Tensors, target: Target) -> Ea
     """
     config, tensors = flat(config), renamed(tensors)
     only(name, config, USED_3)
+    return fused(name, config, tensors, target, Eagle3, 1, {})
+
+
+def fused(
+    name: str,
+    config: dict,
+    tensors: Tensors,
+    target: Target,
+    make: Callable[..., Eagle3],
+    layers: int,
+    more: dict[str, str],
+) -> Eagle3:
+    """An EAGLE-3 of several layers that `make(target, words_kept, reads, intermediate, published)` builds,
+    with the tensors of the file. more: places of tensors that EAGLE-3 has not.
+    """
     width, taken = config["hidden_size"], tensors["fc.weight"].shape[1]
     reads = layers_read(name, config, target.layers)
     same(name, "target's hidden size", config.get("target_hidden_size", target.width), target.width, "it")
@@ -248,23 +299,17 @@ def read_eagle3(name: str, config: dict, tensors: Tensors, target: Target) -> Ea
     before = 1 if config.get("norm_before_fc") else len(reads) if config.get("fc_norm") else 0
     own = Published(
         width,
-        layer_form(name, config, tensors),
+        layer_form(name, config, tensors, layers),
         config.get("rms_norm_eps", 1e-6),
         bool(config.get("norm_before_residual", False)),
         before,
         bool(config.get("norm_output", False)),
     )
-    kept, mask = tensors.pop("d2t", None), tensors.pop("t2d", None)
-    tensors["lm_head.weight"] = head_of(name, config, tensors, kept, target)
-    words = len(tensors["lm_head.weight"])
-    says(name, config, "draft_vocab_size", words, "lm_head")
-    module = Eagle3(target, words, reads, intermediate=config["intermediate_size"], published=own)
-    module.d2t.copy_(torch.zeros(words, dtype=torch.long) if kept is None else kept)
-    if mask is not None and not torch.equal(mask.nonzero()[:, 0], module.kept.sort().values):
-        raise Refusal(f"The heads {name!r} contradict themselves: d2t and t2d name different tokens.")
+    tensors["lm_head.weight"], tensors["d2t"] = vocabulary_of(name, config, tensors, target)
+    words = len(tensors["d2t"])
+    module = make(target, words, reads, intermediate=config["intermediate_size"], published=own)
     embedded(module, tensors, width, name)
-    names = places(tensors, TOP_3) | {"d2t": "d2t"}
-    tensors["d2t"] = module.d2t
+    names = places(tensors, TOP_3) | {"d2t": "d2t"} | more
     if before:
         norms = ["input_norm"] if before == 1 else [f"fc_norm.{at}" for at in range(before)]
         names |= {f"{norm}.weight": f"before_fuse.{at}.weight" for at, norm in enumerate(norms)}
@@ -301,6 +346,22 @@ def layers_read(name: str, config: dict, layers: int) -> tuple[int, ...]:
     if bad := [layer for layer in reads if not 0 <= layer < layers]:
         raise Refusal(f"The heads {name!r} read layer {bad[0]}, and the target has {layers} layers.")
     return reads
+
+
+def vocabulary_of(
+    name: str, config: dict, tensors: Tensors, target: Target
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The vocabulary matrix [W, d] and d2t [W], the target's id minus the draft's; takes d2t and t2d out of
+    the tensors. Raises Refusal with one sentence if they do not fit each other or the target.
+    """
+    kept, mask = tensors.pop("d2t", None), tensors.pop("t2d", None)
+    head = head_of(name, config, tensors, kept, target)
+    says(name, config, "draft_vocab_size", len(head), "lm_head")
+    offsets = torch.zeros(len(head), dtype=torch.long) if kept is None else kept
+    ids = torch.arange(len(head)) + offsets.cpu()
+    if mask is not None and not torch.equal(mask.nonzero()[:, 0].cpu(), ids.sort().values):
+        raise Refusal(f"The heads {name!r} contradict themselves: d2t and t2d name different tokens.")
+    return head, offsets
 
 
 def head_of(

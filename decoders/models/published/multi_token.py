@@ -2,10 +2,11 @@
 
 | checkpoint | layer | norms of token and state, their map | last norm |
 |---|---|---|---|
-| DeepSeek-V3, GLM-4.5 (L: its layers) | `model.layers.L` | `enorm`, `hnorm`, `eh_proj` | `shared_head.norm` |
+| DeepSeek-V3, GLM-4.5, GLM-5 | `model.layers.L` | `enorm`, `hnorm`, `eh_proj` | `shared_head.norm` |
 | MiMo | `model.mtp_layers.0` | `token_layernorm`, `hidden_layernorm`, `input_proj` | `final_layernorm` |
-| Qwen3-Next | `mtp.layers.0` | `mtp.pre_fc_norm_embedding`, `mtp.pre_fc_norm_hidden`, `mtp.fc` | `mtp.norm` |
+| Qwen3-Next, Qwen3.5, 3.6 | `mtp.layers.0` | `pre_fc_norm_embedding`, `pre_fc_norm_hidden`, `fc` | `norm` |
 
+L is the number of the target's layers; Qwen's other names begin with `mtp.` too.
 transformers ignores all of them; the layer is built with the class of the target's own layers.
 """
 
@@ -96,7 +97,7 @@ def read_multi_token(name: str, folder: Path, target: Target) -> MultiToken:
     family = family_of(tensor_names(folder), target.layers)
     tensors = merged_experts(read_tensors(folder, family.prefix))
     base, config = target.model.base_model, target.model.config.get_text_config()
-    block = fresh_layer(base, config, target.layers)
+    block = fresh_layer(base, config, target.layers, sparse=any(".experts." in key for key in tensors))
     matrix = tensors.get(next((k + ".weight" for k, v in family.rest.items() if v == "head"), ""))
     own_head = matrix is not None and not torch.equal(matrix.to(target.head), target.head)
     norm = type(base.norm)
@@ -130,11 +131,19 @@ def read_multi_token(name: str, folder: Path, target: Target) -> MultiToken:
     return module
 
 
-def fresh_layer(base: torch.nn.Module, config, index: int) -> torch.nn.Module:
-    """A new layer of the target's own class, with full attention."""
+def fresh_layer(base: torch.nn.Module, config, index: int, sparse: bool = True) -> torch.nn.Module:
+    """A new layer of the target's own class, with full attention, or with an indexer of its own where the
+    target's attention is sparse (DSA). sparse: whether its MLP has experts, where a config lists that.
+    """
     own = copy.deepcopy(config)
-    if getattr(own, "layer_types", None):
-        own.layer_types = [*own.layer_types, "full_attention"]
+    added = {
+        "layer_types": "full_attention",
+        "indexer_types": "full",
+        "mlp_layer_types": "sparse" if sparse else "dense",
+    }
+    for name, kind in added.items():
+        if listed := getattr(own, name, None):
+            setattr(own, name, [*listed, kind])
     layer = type(base.layers[-1])(own, index)
     layer.to(base.dtype)
     return layer

@@ -118,7 +118,8 @@ class TrainedHead:
         self.unread.clear()
         logits = self.module.begin(self.memory, *new)[..., : rows_of(lane)]
         count = len(tokens) if self.module.sees.states == ALL else 1
-        self.work, self.number, self.asked = Work(count, rows=1), {lane.tip: 0}, 1
+        self.work = Work(count + self.module.masks, rows=1)
+        self.number, self.asked = {lane.tip: 0}, 1
         if self.module.sees.path:
             return logits[None]
         self.guesses = logits

@@ -316,12 +316,7 @@ def begin(
     prompts = prompts_of(text or "", "The field", most=MANY)
     if not names:
         raise Refusal("Choose a drafter.")
-    try:
-        seen = screen(runs, value)
-    except Refusal:  # the run is gone: use the app's own models
-        seen = None
-    models = (loader.find(seen.run.models) if seen and seen.run.models else loader).wait()
-    target = models["target"]
+    target = target_of(runs, loader, value)
 
     def known(name: str) -> Any:
         return drafter(name, target, target.model.device.type)
@@ -330,13 +325,21 @@ def begin(
     return in_pieces(target, chosen, prompts, how), parts_of(chosen, prompts), target.name
 
 
-def advance(pieces: Iterator) -> int | dict:
-    """Measures for one slice of time. Returns the number of texts decoded so far, or the finished report."""
-    until, last = time.perf_counter() + SLICE_SECONDS, 0
-    while time.perf_counter() < until:
+def target_of(runs: Runs, loader: Loader, value: str) -> Any:
+    """The target of the run on screen, else the app's own."""
+    try:
+        seen = screen(runs, value)
+    except Refusal:  # the run is gone
+        seen = None
+    return (loader.find(seen.run.models) if seen and seen.run.models else loader).wait()["target"]
+
+
+def advance(pieces: Iterator) -> Any:
+    """Measures for one slice of time. Returns how much is done so far, or the finished report."""
+    until = time.perf_counter() + SLICE_SECONDS
+    last = next(pieces)
+    while time.perf_counter() < until and isinstance(last, int | tuple):
         last = next(pieces)
-        if isinstance(last, dict):
-            break
     return last
 
 

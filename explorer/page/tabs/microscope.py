@@ -1,7 +1,8 @@
 """The tab Microscope: shows for one speculative lane of the run on screen where its drafts were accepted.
 
 Its sections are in files of their own: rejections.py, what_if.py, losslessness.py, other_machine.py, and
-acceptance.py, which follows no lane. Knows lanes and visualizers.analysis.speculation_report, no strategy.
+doctor.py and acceptance.py, which follow no lane. Knows lanes and visualizers.analysis.speculation_report, no
+strategy.
 """
 
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from typing import Any
 import gradio as gr
 
 from decoders.refusal import Refusal
-from explorer.page.tabs import UNTRACKED, acceptance, losslessness, other_machine, rejections, what_if
+from explorer.page.tabs import UNTRACKED, acceptance, doctor, losslessness, other_machine, rejections, what_if
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.metrics import metrics_table, rows
 from explorer.page.tabs.on_screen import Lane, Screen, follows, screen
@@ -65,6 +66,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
             what_if.build(on_screen, look, lane, moment, runs)
             losslessness.build(on_screen, look, lane, subject, runs, loader)
         machine = other_machine.build(on_screen, look, runs)
+    doctor.build(tab, on_screen, look, runs, loader)
     acceptance.build(tab, on_screen, look, runs, loader)
 
     def show_lane(value: str, theme: str, wanted: int | None, before: tuple | None) -> dict:

@@ -72,6 +72,7 @@ MEASURES = {
     "llama-tiny-aligned": measure_aligned.measure,
     "llama-tiny-autodeco": measure_autodeco.measure,
     "llama-tiny-feature-drafters": measure_drafts.measure_heads,
+    "llama-tiny-block-drafters": measure_drafts.measure_heads,
     "llama-tiny-recurrent-heads": measure_drafts.measure_heads,
     "llama-tiny-adaeagle": measure_adaeagle.measure,
     "llama-tiny-lookahead-heads": measure_drafts.measure_heads,

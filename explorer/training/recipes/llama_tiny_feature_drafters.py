@@ -13,11 +13,11 @@ NAME = "llama-tiny-feature-drafters"
 MILLION_TOKENS = 0.4  # a quarter of an hour on one core
 
 
-def choose_words(modules: dict[str, DraftModule], tokens: torch.Tensor) -> None:
-    """EAGLE-3's draft keeps the most frequent tokens of its training text, as many as it has room for; ties
-    to the smaller id.
+def choose_words(modules: dict[str, DraftModule], tokens: torch.Tensor, kind: str = "eagle3") -> None:
+    """EAGLE-3's draft, or that of another kind, keeps the most frequent tokens of its training text, as many
+    as it has room for; ties to the smaller id.
     """
-    drafter = modules["eagle3"]
+    drafter = modules[kind]
     counts = torch.bincount(tokens, minlength=len(drafter.target.head))
     kept = counts.argsort(descending=True, stable=True)[: len(drafter.d2t)]
     print(f"the draft's vocabulary covers {counts[kept].sum() / counts.sum():.3f} of the tokens", flush=True)

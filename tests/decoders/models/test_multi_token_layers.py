@@ -1,6 +1,10 @@
-"""Multi-token-prediction layers inside a target's files, at small random sizes: DeepSeek-V3, GLM-4.5, MiMo
-and Qwen3-Next. The reference is a model with one layer more, into which transformers has read the tensors.
+"""Multi-token-prediction layers inside a target's files, at small random sizes: DeepSeek-V3, GLM-4.5, GLM-5,
+MiMo, Qwen3-Next and Qwen3.5, dense and with experts. The reference is a model with one layer more, into
+which transformers has read the tensors.
 """
+
+import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from decoders.heads import Target, take_taps
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
+from decoders.refusal import Refusal
 from tests.helpers import published_heads as files
 from tests.helpers import tiny_models
 
@@ -36,6 +41,28 @@ def qwen3_next(layers: int):
     )  # fmt: skip
 
 
+def qwen3_5(layers: int, experts: bool):
+    kinds = ["linear_attention", "full_attention", "full_attention"][:layers]
+    sizes = dict(linear_num_key_heads=2, linear_num_value_heads=2, linear_key_head_dim=8, head_dim=8)
+    moe = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)
+    moe |= dict(shared_expert_intermediate_size=16)
+    shared = {k: v for k, v in SHARED.items() if k != "intermediate_size" or not experts}
+    turns = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}
+    config = (T.Qwen3_5MoeTextConfig if experts else T.Qwen3_5TextConfig)(
+        **shared, **sizes, **(moe if experts else {}), num_hidden_layers=layers, layer_types=kinds,
+        linear_value_head_dim=8, rope_parameters=turns | {"mrope_section": [1, 1, 0]},
+    )  # fmt: skip
+    return (T.Qwen3_5MoeForCausalLM if experts else T.Qwen3_5ForCausalLM)(config)
+
+
+def glm_5(layers: int):
+    """With an indexer that leaves out most of the text; with fewer heads, many of its scores would be 0."""
+    indexer = dict(index_topk=4, index_n_heads=12, index_head_dim=16)
+    return T.GlmMoeDsaForCausalLM(
+        T.GlmMoeDsaConfig(**SHARED, **ROUTED, **LATENT, **indexer, num_hidden_layers=layers)
+    )
+
+
 MAKERS = {
     "deepseek": lambda layers: T.DeepseekV3ForCausalLM(
         T.DeepseekV3Config(**SHARED, **ROUTED, **LATENT, num_hidden_layers=layers)
@@ -45,13 +72,17 @@ MAKERS = {
     ),
     "mimo": lambda layers: T.Qwen2ForCausalLM(T.Qwen2Config(**SHARED, num_hidden_layers=layers)),
     "qwen3_next": qwen3_next,
+    "qwen3_5": lambda layers: qwen3_5(layers, experts=False),
+    "qwen3_5_moe": lambda layers: qwen3_5(layers, experts=True),
+    "glm_5": glm_5,
 }
+QWEN = ("qwen3_next", "qwen3_5", "qwen3_5_moe")  # their norms multiply by 1 + weight
 PARTS = {  # the token's norm, the state's norm, their map, the last norm; prefix of the layer
     "deepseek": (("enorm", "hnorm", "eh_proj", "shared_head.norm"), f"model.layers.{L}."),
     "glm": (("enorm", "hnorm", "eh_proj", "shared_head.norm"), f"model.layers.{L}."),
     "mimo": (("token_layernorm", "hidden_layernorm", "input_proj", "final_layernorm"), "model.mtp_layers.0."),
-    "qwen3_next": (("pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "norm"), "mtp."),
-}
+    "glm_5": (("enorm", "hnorm", "eh_proj", "shared_head.norm"), f"model.layers.{L}."),
+} | dict.fromkeys(QWEN, (("pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "norm"), "mtp."))
 
 
 def written(folder, family: str):
@@ -62,11 +93,11 @@ def written(folder, family: str):
     deeper = MAKERS[family](L + 1).eval()
     for name, parameter in deeper.named_parameters():
         if "norm" in name:
-            torch.nn.init.normal_(parameter, 1.0 if family != "qwen3_next" else 0.0, 0.1)
+            torch.nn.init.normal_(parameter, 1.0 if family not in QWEN else 0.0, 0.1)
     deeper.save_pretrained(folder / "deeper")
     names, prefix = PARTS[family]
     rest = files.drawn({names[0]: (D,), names[1]: (D,), names[2]: (D, 2 * D), names[3]: (D,)}, seed=3)
-    if family == "qwen3_next":
+    if family in QWEN:
         rest = {k: v - 1.0 if "norm" in k else v for k, v in rest.items()}
     state = {}
     for path in (folder / "deeper").glob("*.safetensors"):
@@ -74,9 +105,9 @@ def written(folder, family: str):
     inside = f"model.layers.{L}."
     layer = {k.removeprefix(inside): v for k, v in state.items() if k.startswith(inside)}
     base = {k: v for k, v in state.items() if not k.startswith(inside)}
-    at = "mtp.layers.0." if family == "qwen3_next" else prefix
+    at = "mtp.layers.0." if family in QWEN else prefix
     extra = {at + k: v for k, v in layer.items()} | {prefix + f"{k}.weight": v for k, v in rest.items()}
-    if family in ("deepseek", "glm"):  # they repeat what they share
+    if family in ("deepseek", "glm", "glm_5"):  # they repeat what they share
         extra |= {
             prefix + "embed_tokens.weight": base["model.embed_tokens.weight"].clone(),
             prefix + "shared_head.head.weight": base["lm_head.weight"].clone(),
@@ -94,17 +125,21 @@ def expected(family: str, deeper, rest, hidden, tokens) -> torch.Tensor:
     the layer as transformers runs the last one of the deeper model.
     """
     names, _ = PARTS[family]
-    add = 1.0 if family == "qwen3_next" else 0.0
+    add = 1.0 if family in QWEN else 0.0
     embedded = deeper.get_input_embeddings().weight[tokens].clone()
-    if family != "qwen3_next":
+    if family not in QWEN:
         embedded[0] = 0.0  # position 0
     token, state = (files.rms(x, rest[n] + add, EPS) for x, n in zip((embedded, hidden), names, strict=False))
     both = torch.cat([state, token] if family == "mimo" else [token, state], -1)
     x = (both @ rest[names[2]].T)[None]
     count = x.shape[1]
     mask = torch.full((count, count), float("-inf")).triu(1)[None, None]
-    turns = deeper.model.rotary_emb(x, torch.arange(count)[None])
+    places = torch.arange(count)[None]
+    turns = deeper.model.rotary_emb(
+        x, places.expand(3, 1, -1) if "5" in family and family in QWEN else places
+    )
     out = deeper.model.layers[L](x, attention_mask=mask, position_embeddings=turns)
+    out = out[0] if isinstance(out, tuple) else out
     return files.rms(out[0], rest[names[3]] + add, EPS)
 
 
@@ -128,7 +163,7 @@ def test_a_layer_says_what_vllm_says(tmp_path, family):
     assert module.own_embedding is None and module.head is None  # equal to the target's: shared
 
 
-@pytest.mark.parametrize("family", ["deepseek", "mimo"])
+@pytest.mark.parametrize("family", ["deepseek", "mimo", "glm_5", "qwen3_5", "qwen3_5_moe"])
 def test_a_target_drafts_with_its_own_layer_and_writes_greedys_text(tmp_path, family):
     name, _, _ = written(tmp_path, family)
     target = load(name, dtype="float32")
@@ -147,3 +182,29 @@ def test_the_norm_of_a_target_multiplies_by_what_its_family_says():
     target = Target.of(model)
     found = torch.nn.functional.rms_norm(x, (D,), target.last_norm, target.eps)
     torch.testing.assert_close(found, model.model.norm(x))
+
+
+@pytest.mark.parametrize("family", ["qwen3_5", "qwen3_5_moe"])
+def test_a_checkpoint_that_can_see_is_read_by_its_language_model(tmp_path, family):
+    """Qwen's files name the language model `model.language_model` and its config `text_config`."""
+    name, _, _ = written(tmp_path, family)
+    plain, path = load(name, dtype="float32"), tmp_path / "model.safetensors"
+    state = {k.replace("model.", "model.language_model.", 1): v for k, v in load_file(path).items()}
+    save_file(state | {"model.visual.pos_embed.weight": torch.zeros(4, 4)}, path, {"format": "pt"})
+    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
+    outer = {"model_type": family, "text_config": config, "tie_word_embeddings": False}
+    (tmp_path / "config.json").write_text(json.dumps(outer), "utf-8")
+    found, wanted = load(name, dtype="float32").heads["eagle"], plain.heads["eagle"]
+    assert found.kind == "mtp" and found.state_dict().keys() == wanted.state_dict().keys()
+    assert all(torch.equal(value, wanted.state_dict()[key]) for key, value in found.state_dict().items())
+
+
+def test_a_layer_that_lacks_its_indexer_is_refused(tmp_path):
+    """GLM-5's layer could not take over the choice of the layer below: it reads other positions."""
+    name, _, _ = written(tmp_path, "glm_5")
+    path = Path(name) / "model.safetensors"
+    state = load_file(path)
+    del state[f"model.layers.{L}.self_attn.indexer.wk.weight"]
+    save_file(state, path, {"format": "pt"})
+    with pytest.raises(Refusal, match="indexer.wk"):
+        load(name, dtype="float32").heads["eagle"]

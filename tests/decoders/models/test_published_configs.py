@@ -219,14 +219,10 @@ def test_the_bias_of_eagles_fc_is_checked(read, says):
 @pytest.mark.parametrize(
     ("config", "format"),
     [
-        ({"architectures": ["DFlashDraftModel"]}, "DFlashDraftModel"),
-        ({"architectures": ["PEagleDraftModel"]}, "PEagleDraftModel"),
         ({"architectures": ["DSparkDraftModel"]}, "DSparkDraftModel"),
         ({"architectures": ["Eagle3DeepseekV2ForCausalLM"]}, "Eagle3DeepseekV2ForCausalLM"),
-        ({"speculators_model_type": "peagle"}, "peagle"),
-        ({"speculators_model_type": "dspark"}, "dspark"),
-        ({"speculators_config": {"algorithm": "mtp"}}, "mtp"),
-        ({"dflash_config": {"mask_token_id": 5}}, "dflash_config"),
+        ({"speculators_model_type": "draft_of_tomorrow"}, "draft_of_tomorrow"),
+        ({"speculators_config": {"algorithm": "eagle4"}}, "eagle4"),
     ],
 )
 def test_a_declared_format_that_is_not_read_here_is_refused_as_that_format(tmp_path, config, format):

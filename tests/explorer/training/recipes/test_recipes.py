@@ -75,6 +75,7 @@ SCORERS = {  # heads that score tokens, and what they read
 DRAFTERS = {
     "llama-tiny-heads": {"medusa", "eagle", "kangaroo"},
     "llama-tiny-feature-drafters": {"eagle3", "chimera", "falcon", "gumiho"},
+    "llama-tiny-block-drafters": {"dflash", "peagle"},
     "llama-tiny-lookahead-heads": {
         *("pass", "ppd", "hidden_transfer"),
         *("glide", "mixture_of_attentions", "dream"),
