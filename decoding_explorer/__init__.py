@@ -5,7 +5,7 @@ Torch, transformers and the pictures are imported when they are first used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,23 @@ from decoders.trace.trace import load as open  # a trace file: `trace.save` writ
 if TYPE_CHECKING:
     from decoders.lane import Lane, Limits
     from decoders.models.loaded_model import LoadedModel
+    from explorer.doctor.examining import Examination
     from visualizers.analysis.twin import Twin
 
 __version__ = "0.2.0"
-__all__ = ["Lane", "Limits", "Refusal", "Trace", "compare", "decode", "include", "load", "open", "show"]
+__all__ = [
+    "Lane",
+    "Limits",
+    "Refusal",
+    "Trace",
+    "compare",
+    "decode",
+    "doctor",
+    "include",
+    "load",
+    "open",
+    "show",
+]
 __all__ += ["strategies", "strategy", "testing", "twin", "view", "watch"]
 
 
@@ -93,6 +106,26 @@ def twin(text: str | Trace, a: str | LoadedModel | Trace, b: str | LoadedModel |
     """
     comparing = packages.module("explorer.twin.comparing")
     return comparing.compared(text, *packages.module("explorer.twin.sides").sides(a, b))
+
+
+def doctor(
+    target: LoadedModel | str,
+    draft: str,
+    prompts: Sequence[str] = (),
+    num_assistant_tokens: int | None = None,
+) -> Examination:
+    """What is wrong with a draft of a target, as the command `doctor` says it: `dx.doctor("llama-tiny",
+    "eagle").findings` is empty for a healthy one. draft: a model, or a strategy that drafts with heads.
+    Raises Refusal with one sentence.
+    """
+    examining = packages.module("explorer.doctor.examining")
+    prompt = packages.module("explorer.acceptance.prompts").Prompt
+    drafter = packages.module("explorer.acceptance.drafters").drafter
+    own = _kept(target) if isinstance(target, str) else target
+    settings = examining.Settings(num_assistant_tokens)
+    one = drafter(draft, own, own.model.device.type)
+    *_, found = examining.in_pieces(own, one, list(map(prompt, prompts)), settings)
+    return found
 
 
 def view(name: str, title: str) -> Callable[[type], type]:

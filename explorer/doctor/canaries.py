@@ -39,7 +39,7 @@ KNOWN = (  # name, what it asks for, the text, its continuation
     ("a sentence repeated", "copying from near", f"{SENTENCE} " * 3 + SENTENCE, f" {SENTENCE}" * 2),
     (
         "counting",
-        "counting",
+        "going on with a pattern",
         " ".join(map(str, range(1, 31))),
         "".join(f" {number}" for number in range(31, 43)),
     ),

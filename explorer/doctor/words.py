@@ -268,7 +268,8 @@ def recommended(found: Examination) -> Iterator[str]:
     best = one.speed[k][s]
     yield (
         f"Recommended: at most {many(k + 1, 'drafted token')}{stop}: {best:.2f} × plain decoding here, "
-        f"{one.gain:.2f} × the speed of {one.own} ({one.low:.2f} to {one.high:.2f})."
+        f"{one.gain:.2f} × the speed of {one.own} ({one.low:.2f} to {one.high:.2f})"
+        + (", which may be chance." if one.low <= 1.0 else ".")
     )
     if best < 1.0:
         yield "No setting is faster than decoding without a draft on this machine."

@@ -23,12 +23,13 @@ def by_text(texts: Sequence[Along], look: str = "light") -> go.Figure:
     if not known:
         return nothing(title, "The draft guesses nowhere.", look)
     hovers = [
-        f"{text.name}, {text.asks}: overlap {mean:.2f} over {len(text.tokens)} tokens" for text, mean in known
+        f"{text.name} ({text.asks}): overlap {mean:.2f} over {len(text.tokens)} tokens"
+        for text, mean in known
     ]
     made = chart(
         title,
         "mean of Σ min(p, q): the probability that a token drawn from the draft is accepted",
-        ". ".join(hovers) + ".",
+        spanning([(mean, text.name) for text, mean in known]),
         look,
         {"words": "overlap", "range": [0, 1.14]},
         upwards(),
@@ -50,17 +51,24 @@ def along_long(texts: Sequence[Along], look: str = "light") -> go.Figure:
     if len(bins) < 2:
         return nothing(title, "No text is long enough.", look)
     at = [first + BIN // 2 for first, _ in bins]
-    hovers = [f"Tokens {first} to {first + BIN - 1}: overlap {mean:.2f}." for first, mean in bins]
+    end = text.first + len(text.tokens)
+    hovers = [f"Tokens {first} to {min(end, first + BIN - 1)}: overlap {mean:.2f}." for first, mean in bins]
     made = chart(
         title,
         f"mean overlap in bins of {BIN} tokens of “{text.name}”",
-        " ".join(hovers),
+        spanning([(mean, f"token {first}") for first, mean in bins]),
         look,
         whole("token of the text", at[-1] + BIN),
         {"words": "overlap", "range": [0, 1.02]},
     )
     made.add_trace(lane_line("overlap", "", 0, at, [mean for _, mean in bins], colours))
     return reader(made, at, hovers)
+
+
+def spanning(values: list[tuple[float, str]]) -> str:
+    """The lowest and the highest of some overlaps, in words."""
+    (low, lowest), (high, highest) = min(values), max(values)
+    return f"Overlaps from {low:.2f} ({lowest}) to {high:.2f} ({highest})."
 
 
 def binned(text: Along) -> list[tuple[int, float]]:
@@ -93,7 +101,7 @@ def speeds(surface: Surface | None, look: str = "light") -> go.Figure:
         title,
         f"speed as a multiple of plain decoding, from {surface.rounds} rounds of {surface.cost.longest} "
         "drafted tokens; outlined: the best",
-        f"Best: {words[k][s]} Drafts of {surface.own} as they are: {words[surface.own - 1][0]}",
+        f"Best: {words[k][s]} Now: {words[surface.own - 1][0]}",
         look,
         {"words": "stops after a drafted token below", "showgrid": False, "type": "category"},
         {**whole("drafted tokens at most", len(surface.speed)), "showgrid": False},

@@ -26,7 +26,7 @@ ABOUT = (
     "`doctor` does the same for models, servers and recordings."
 )
 HEADERS = ["Text", "Asks for", "Tokens", "Target's p of the text", "Overlap", "Same first choice"]
-WIDTHS = ["180px", "220px", "90px", "150px", "100px", "130px"]
+WIDTHS = ["220px", "280px", "110px", "210px", "140px", "190px"]
 
 
 def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
