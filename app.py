@@ -82,6 +82,12 @@ def options_parser() -> argparse.ArgumentParser:
         "(can be repeated)",
     )
     parser.add_argument(
+        "--follow",
+        metavar="FOLDER",
+        help="list the requests that vLLM records into this folder, to be followed live: everybody who can "
+        "reach the app can then read their texts",
+    )
+    parser.add_argument(
         "--run-code",
         action="store_true",
         help="run programs written by a model even if this system cannot sandbox them: anyone who can reach "
@@ -97,6 +103,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     from decoders.models.names import resolve
     from decoders.models.shared_tokens import default_draft
     from decoders.registry import include
+    from decoders.watch.vllm.folder import Folder
     from explorer.access import LOOPBACK, Access, chosen_token
 
     parser = options_parser()
@@ -112,6 +119,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
             resolve(name)
         for path in options.strategies:
             include(path)
+        options.folder = Folder(options.follow) if options.follow else None
         options.allowed = allowed_models(options.models, public=shares or host not in LOOPBACK)
         token = chosen_token() if options.allowed is None else None
         options.access = Access(host, options.allow_origin, token)
@@ -154,7 +162,7 @@ def make(options: argparse.Namespace) -> tuple[Any, dict[str, Any], Any]:
     loader = Loader(options.model, draft, options.device, options.allowed, options.heads, options.capture)
     stored = loader.names == recorded_runs.MODELS  # the first picture is never one of other models
     opening = None if stored else opening_lanes.expected(loader.names)
-    demo, launch = build(Runs(lane_maker(loader)), loader, options.access, opening)
+    demo, launch = build(Runs(lane_maker(loader)), loader, options.access, opening, options.folder)
     return demo, launch, loader
 
 

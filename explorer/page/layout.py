@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from decoders.models.catalog import shipped
 from decoders.refusal import Refusal
 from decoders.registry import strategies
+from decoders.watch.vllm.folder import Folder
 from explorer import alive, experiments
 from explorer.access import Access, Guard
 from explorer.catalog import opening_lanes, recorded_runs
@@ -107,12 +108,17 @@ def version(known: bad_requests.Known) -> str:
 
 
 def build(
-    runs: Runs, loader: Loader, access: Access | None = None, opening: list[dict] | None = None
+    runs: Runs,
+    loader: Loader,
+    access: Access | None = None,
+    opening: list[dict] | None = None,
+    follow: Folder | None = None,
 ) -> tuple[gr.Blocks, dict]:
     """Returns the Blocks and the keyword arguments for its `launch`.
 
     `access` says who may use the app; by default, only pages opened on this machine. `opening`: the lanes
     with which the page opens, nothing decoded in them; by default, those of the stored run, with it.
+    `follow`: a folder of requests that vLLM records, to be listed in the tab Traces.
     """
     access = access or Access()
     declared = server_functions(runs, loader, opening is not None)
@@ -139,7 +145,7 @@ def build(
             with tab("Experiments") as opened:
                 experiments_tab.build(opened, experiment, look)
             with tab("Traces"):
-                traces_tab.build(runs, screens["traces"], dropped)
+                traces_tab.build(runs, screens["traces"], dropped, follow)
         tabs.select(None, js=ARRIVE)
         demo.load(None, js=FETCH_PLOTLY, api_visibility="private")
         endpoints.declare(runs, loader)

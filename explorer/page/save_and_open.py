@@ -5,6 +5,7 @@ Knows runs and file formats, nothing of how the page offers them (the tab Traces
 
 import asyncio
 import base64
+from pathlib import Path
 from typing import NamedTuple
 
 from decoders.refusal import Refusal
@@ -17,6 +18,7 @@ from explorer.export.replay_page import replay_html
 from explorer.export.run_file import container, pack, settings, title, unpack
 from explorer.lessons.lesson import fill_lesson, find, with_pages
 from explorer.page_requests import OfRun, Save
+from explorer.runs.followed_lane import FollowedLane, read, silence
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import PIECE_OPS, Run, answer
 from explorer.runs.scheduler import Runs
@@ -176,11 +178,31 @@ def open_file(runs: Runs, data: bytes, session: str) -> dict:
     return show_run(runs, *unpack(data), session)
 
 
+def follow_file(runs: Runs, path: Path, session: str) -> dict:
+    """Adds a run that follows a trace file to `runs` and returns what the page needs to show it; of a trace
+    that has ended, the same as for a file that is opened. Raises Refusal with one sentence.
+    """
+    found, written = read(path)
+    found.ended = found.ended or silence(written)
+    if found.ended is not None:
+        return show_run(runs, settings([found]), [found], session)
+    # What a view needs is looked up in all steps so far, as the lane shows them in a moment.
+    declared = declarations([found])
+    setup = viewed(settings([found]), declared, [found])
+    del setup["models"]  # those of the page stay: nothing of this run will be decoded here
+    run = runs.begin(lambda: [FollowedLane(path, found, written)], session, setup)
+    return shown(run, setup, declared) | {"following": True}
+
+
 def show_run(runs: Runs, setup: dict, traces: list[Trace], session: str) -> dict:
     """Adds a run of stored traces to `runs` and returns what the page needs to show it."""
     declared = declarations(traces)
     setup = viewed(setup, declared, traces)
-    run = runs.show(traces, session, asked=setup)
+    return shown(runs.show(traces, session, asked=setup), setup, declared)
+
+
+def shown(run: Run, setup: dict, declared: dict[str, dict]) -> dict:
+    """What the page needs to show a run that it did not start."""
     cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
     return {
         "run": run.id,

@@ -21,7 +21,7 @@ from explorer.off_loop import soon
 from explorer.runs import kept, stepping
 from explorer.runs.run_state import PIECE_OPS, Record, Run, answer, snapshot_of
 from explorer.runs.slices import SLICE_SECONDS, Sliced
-from explorer.runs.validation import MAX_LANES, RunRequest
+from explorer.runs.validation import MAX_LANES, Choice, RunRequest
 from explorer.runs.view_cache import row
 
 MAX_RUNS = 128  # in the whole process; the oldest run that is not running makes room
@@ -65,15 +65,27 @@ class Runs:
         A lane that cannot run says so in its place, and the others run. Raises `NoLane` if no lane can run,
         Refusal with one sentence if there is no room or are no models.
         """
+        asked = {name: getattr(request, name) for name in ASKED}
+        return self.begin(lambda: self.make_lanes(request), session, asked, state, request.models)
+
+    def begin(
+        self,
+        make: Callable[[], list],
+        session: str,
+        asked: dict,
+        state: str = "running",
+        models: Choice | None = None,
+    ) -> Run:
+        """Starts a run of the lanes that `make` makes on the worker. Raises as `start`."""
         with self.wake:
             self._make_room(session)
-        lanes = self.on_worker(lambda: self.make_lanes(request)).result()
+        lanes = self.on_worker(make).result()
         records = [Record.of(lane) for lane in lanes]
         refused = [record.problem for record in records]
         if all(refused):
             raise NoLane(refused)
-        run = Run(secrets.token_urlsafe(18), session, records, state, models=request.models, refused=refused)
-        run.asked = {name: getattr(request, name) for name in ASKED}
+        run = Run(secrets.token_urlsafe(18), session, records, state, models=models, refused=refused)
+        run.asked = {name: asked[name] for name in ASKED if name in asked}
         with self.wake:
             self._enter(run)
             if state == "paused":

@@ -34,6 +34,16 @@ page.onScreen = (app) => ({
   lanes: lanesOf(app),
 });
 
+// Tells, now and then while an element can be seen, that what it shows may have changed.
+page.whileSeen = function (selector, milliseconds, tell) {
+  let number = 0;
+  setInterval(() => {
+    if (document.hidden || page.connection.state !== "there") return;
+    if ([...document.querySelectorAll(selector)].some(inSight))
+      tell(JSON.stringify({ session: page.app.session, number: ++number }));
+  }, milliseconds);
+};
+
 // The component is there: `tell` gives it a value while a column that matches `column` can be seen.
 page.followRun = function (tell, column) {
   const app = page.app;

@@ -43,6 +43,7 @@ function standing(app) {
   const starting = loading ? models.sentence : app.loads || "Starting …",
     texts = { ...data.standing, starting };
   texts.none = run?.message || texts.none;
+  if (run?.following) texts.running = run.message;
   if (state === "running") texts.running += behind(app) || reading(app) || pace(app);
   const settings = app.settingsKey(),
     other = run && app.runKey !== settings;

@@ -93,7 +93,7 @@ class Traces {
     if (result.record) app.showSection("decode"); // a row of that table, as a lane
     if (app.section !== "traces") app.fail(result.error || "");
     if (!result.error && result.run && !other)
-      this.show(result, (waiting && waiting.message) || "Opened " + result.file + ".");
+      this.show(result, (waiting && waiting.message) || result.says || "Opened " + result.file + ".");
   }
 
   // Shows a run that the server has opened, in the place of the one on the page.
@@ -101,10 +101,11 @@ class Traces {
     const { app } = this;
     this.put(result);
     app.adopt(result.run, result.answer);
-    app.run.message =
-      message +
-      " Drag the slider to replay it" +
-      (result.setup.models ? ", or press Run to decode it again." : ".");
+    const again = result.setup.models ? ", or press Run to decode it again." : ".";
+    app.run.following = Boolean(result.following);
+    app.run.stored = !result.following;
+    if (result.following) app.run.state = "running";
+    app.run.message = message + (result.following ? "" : " Drag the slider to replay it" + again);
     app.status();
     app.run.follow();
   }

@@ -18,13 +18,13 @@ from typing import Any
 from decoders import files
 from decoders.models.token_bytes import TokenBytes
 from decoders.refusal import Refusal
+from decoders.watch.vllm.folder import SUFFIX
 from decoders.watch.vllm.plugin import SPOOL
 from decoders.watch.vllm.requests import Request, Requests
 from decoders.watch.vllm.spool import SpoolReader
 
 PAUSE = 1.0  # seconds between two looks at the spool
 FOLDER_BYTES = 1 << 30  # of all traces together
-SUFFIX = ".trace.json"
 
 
 @cache

@@ -20,11 +20,12 @@ from decoders import memory_options
 from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from decoders.view_names import current
+from decoders.watch.vllm.folder import Folder
 from explorer.export import opened_files
 from explorer.export.foreign_traces import declarations
 from explorer.page.qr_code import svg
 from explorer.page.save_and_open import picture_name, save_file, show_run
-from explorer.page.tabs import FETCH, UNTRACKED, imported, on_screen, records
+from explorer.page.tabs import FETCH, UNTRACKED, following, imported, on_screen, records
 from explorer.page.tabs.experiments import escaped
 from explorer.page.uploads import LOST, NO_ROOM, Uploaded
 from explorer.page_requests import Save, Session, View
@@ -124,10 +125,14 @@ def dropped() -> Dropped:
     return Dropped(button, gr.HTML("", html_template="<i></i>", visible="hidden"))
 
 
-def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
-    """Declares the contents of the tab. `screen`: the component that says which run is on screen."""
+def build(runs: Runs, screen: gr.HTML, dropped: Dropped, follow: Folder | None = None) -> None:
+    """Declares the contents of the tab. `screen`: the component that says which run is on screen; `follow`:
+    the folder of requests that vLLM records, if the app was given one.
+    """
     with gr.Column(elem_classes=[on_screen.follows("traces"), "traces"]):
         says = gr.Markdown(elem_id="traces-says")
+        if follow is not None:
+            following.build(runs, follow, dropped.answer, says, OPENED)
         gr.Markdown("## Save")
         about = gr.Markdown(READING)
         buttons = []

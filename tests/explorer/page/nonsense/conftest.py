@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from decoders.watch.vllm.folder import Folder
 from explorer.page.layout import build
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
@@ -13,11 +14,11 @@ from tests.helpers.server_log import Heard
 
 
 @pytest.fixture(scope="package")
-def served():
+def served(tmp_path_factory):
     """The app on tiny models: `client`, `demo`, `runs`, `functions` by name, `call`."""
     loader = ready_loader()
     runs = Runs(lane_maker(loader))
-    demo, launch = build(runs, loader)
+    demo, launch = build(runs, loader, follow=Folder(tmp_path_factory.mktemp("recorded")))
     _, address, _ = demo.launch(prevent_thread_lock=True, **launch)
     home = next(block for block in demo.blocks.values() if getattr(block, "server_fns", None))
     client = Client(address)
