@@ -46,6 +46,8 @@ def examine(source: str, drafter: Drafter | None, target: Any) -> Examination:
     Raises Refusal with one sentence if there is nothing of speculative decoding in it.
     """
     path = Path(source)
+    if not (open_command.is_address(source) or source == "-" or path.exists()):
+        raise Refusal(f"There is no file or folder {source!r}; name what an engine recorded.")
     if not open_command.is_address(source) and source != "-" and path.is_dir():
         found = opened_files.opened_many(open_command.files_in(path))
     else:
@@ -189,7 +191,8 @@ def overlap(p: Sparse, q: Sparse) -> float:
 
 def sampling(traces: Sequence[Trace]) -> Sampling:
     """How drafted tokens were tested. The exact test accepts a token with probability min(1, p / q), greedily
-    the target's most likely one; only first tests whose numbers the trace holds are judged.
+    the target's most likely one. Only chains are judged, and tests whose numbers the trace holds: in a tree,
+    siblings are tested by other rules.
     """
     drawn = certain = tested = accepted = 0
     relaxed, chances = [], []
@@ -198,7 +201,8 @@ def sampling(traces: Sequence[Trace]) -> Sampling:
         greedy = trace.parameters.get("temperature", 0.0) == 0.0
         best = {one.above: one.p for one in offers_along(trace) if one.p}
         place = {facts.nodes.parent[one.node]: n for n, one in enumerate(facts.tokens[facts.given :])}
-        for one in (one for made in facts.rounds for one in made.tests if one.rank == 1):
+        chains = [made for made in facts.rounds if all(one.rank == 1 for one in made.drafted)]
+        for one in (one for made in chains for one in made.tests):
             drawn += not greedy
             certain += not greedy and one.probability in (None, 1.0)
             verdict, p = one.verdict, best.get(one.parent)

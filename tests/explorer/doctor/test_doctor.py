@@ -287,6 +287,11 @@ def test_greedy_drafts_and_relaxed_tests_are_told(target):
     typical = recorded("typical_acceptance", pair, 1.0)
     assert Cause.RELAXED in {found.cause for found in of_traces(typical).findings}
     assert of_traces(recorded("speculative", pair, 1.0)).findings == []
+    lane = Lane("eagle", target.encode(STORIES[0]), {"target": target}, {"temperature": 1.0}, 1, Limits(48))
+    while lane.trace.ended is None:  # a tree, whose siblings are tested by other rules
+        lane.advance()
+    lane.close()
+    assert Cause.RELAXED not in {found.cause for found in of_traces([lane.trace]).findings}
 
 
 def test_counts_say_what_they_can():
