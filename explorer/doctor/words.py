@@ -31,14 +31,12 @@ def healthy(found: Examination) -> str:
     known = interval(found.texts)
     if known is not None:
         mean, low, high = known
-        where = (
-            "the recorded texts"
-            if found.engine is not None or not asks_own(found)
-            else "its target's own texts"
-        )
+        # recordings name the most likely tokens only
+        where = "its target's own texts" if asks_own(found) else "the recorded texts"
+        least = "" if asks_own(found) else "at least "
         return (
-            f"Healthy: along {where} a token drawn from the draft is accepted with probability {mean:.2f} "
-            f"({low:.2f} to {high:.2f}), and no other way of reading does clearly better."
+            f"Healthy: along {where} a token drawn from the draft is accepted with probability "
+            f"{least}{mean:.2f} ({low:.2f} to {high:.2f}), and no other way of reading does clearly better."
         )
     drafted, accepted = (
         sum(one.get(name) or 0 for _, one in found.counts)
