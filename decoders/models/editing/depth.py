@@ -36,11 +36,13 @@ def modules_of(model: nn.Module) -> Modules:
     names.
     """
     try:
-        return Modules(model)
+        found = Modules(model)
+        _ = found.attention  # which is looked up when it is first asked for
     except AttributeError:
         raise Refusal(
             f"{type(model).__name__} has blocks of another form, which cannot be dropped; take another."
         ) from None
+    return found
 
 
 @contextmanager
