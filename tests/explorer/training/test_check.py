@@ -28,4 +28,4 @@ def test_all_models_together_stay_small_to_clone():
     for path in filter(Path.is_file, (ASSETS / "models").rglob("*")):
         assert path.suffix != ".bin"  # weights are safetensors only
         sizes[path.parent.name in small] += path.stat().st_size
-    assert sizes[False] < 90e6 and sizes[True] < 60e6
+    assert sizes[False] < 95e6 and sizes[True] < 60e6
