@@ -23,13 +23,7 @@ SECONDS = 20  # that an address may take to answer
 
 def command(options: argparse.Namespace) -> None:
     """Opens the source and prints what is in it, or writes it. Raises Refusal with one sentence."""
-    from explorer.export import opened_files
-
-    path = Path(options.source)
-    if not is_address(options.source) and options.source != "-" and path.is_dir():
-        found = opened_files.opened_many(files_in(path))
-    else:
-        found = opened_files.opened(bytes_of(options.source), options.source)
+    found = opened_source(options.source)
     run = found.run
     if run is None and options.record is not None:
         run = found.lane(options.record)
@@ -41,6 +35,16 @@ def command(options: argparse.Namespace) -> None:
     if options.out:
         raise Refusal("--out writes one lane; name its record with --record.")
     show_table(options, found)
+
+
+def opened_source(source: str) -> "Opened":
+    """What is in a file, a folder, an address or standard input (-). Raises Refusal with one sentence."""
+    from explorer.export import opened_files
+
+    path = Path(source)
+    if not is_address(source) and source != "-" and path.is_dir():
+        return opened_files.opened_many(files_in(path))
+    return opened_files.opened(bytes_of(source), source)
 
 
 def is_address(source: str) -> bool:

@@ -4,7 +4,7 @@ position of the target's text. Knows models and lanes, no strategy by name.
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from decoders import registry
 from decoders.lane import Lane, Limits
@@ -18,6 +18,8 @@ from explorer.experiments import progress
 from explorer.runs.callbacks import CALLBACKS
 from visualizers.analysis.acceptance_report import Measured, Text, acceptance_report
 from visualizers.scene.marks import visible
+
+Done = TypeVar("Done")  # how much is done, as the caller counts it
 
 
 @dataclass(frozen=True)
@@ -107,20 +109,29 @@ def decoded(
     """Decodes one prompt and returns its trace; yields `done` after every step. `shape`: see `shape_of`.
     Raises Refusal with one sentence that names the prompt by its number.
     """
+    try:
+        ids = models["target"].encode(prompt.text)
+        return (yield from lane_in_pieces(strategy, models, ids, settings, shape, done))
+    except Refusal as error:
+        raise Refusal(f"Prompt {number}: {error}") from error
+
+
+def lane_in_pieces(
+    strategy: str, models: dict, ids: list[int], settings: Settings, shape: dict, done: Done
+) -> Generator[Done, None, Trace]:
+    """Decodes a text of tokens to its end and returns its trace; yields `done` after every step. Raises
+    Refusal with one sentence.
+    """
     declared = {p.name for p in registry.get(strategy).parameters}
     parameters = shape | ({"temperature": settings.temperature} if "temperature" in declared else {})
     limits = Limits(max_new_tokens=settings.max_new_tokens)
+    lane = Lane(strategy, ids, models, parameters, settings.seed, limits, callbacks=CALLBACKS)
     try:
-        ids = models["target"].encode(prompt.text)
-        lane = Lane(strategy, ids, models, parameters, settings.seed, limits, callbacks=CALLBACKS)
-        try:
-            while lane.trace.ended is None:
-                lane.advance()
-                yield done
-        finally:
-            lane.close()
-    except Refusal as error:
-        raise Refusal(f"Prompt {number}: {error}") from error
+        while lane.trace.ended is None:
+            lane.advance()
+            yield done
+    finally:
+        lane.close()
     if without_numbers(lane.trace.ended):
-        raise Refusal(f"Prompt {number}: {lane.trace.ended}")
+        raise Refusal(lane.trace.ended)
     return lane.trace

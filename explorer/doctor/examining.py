@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decoders import registry
-from decoders.lane import Lane, Limits
 from decoders.refusal import Refusal
-from decoders.trace.endings import without_numbers
 from decoders.trace.trace import Trace
 from explorer.acceptance.drafters import Drafter, chain_of, longest_chain
 from explorer.acceptance.golden import Gained, of_rounds
+from explorer.acceptance.measuring import Settings as Decoding
+from explorer.acceptance.measuring import lane_in_pieces
 from explorer.acceptance.prompts import Prompt
 from explorer.doctor.along import along, leaks, probe, ways
 from explorer.doctor.canaries import Canary, known, prompts
-from explorer.runs.callbacks import CALLBACKS
 from visualizers.analysis.draft_diagnosis import Along, Finding, diagnosis
 from visualizers.analysis.draft_surface import Round, Surface, cost_of, of, rounds_of, surface
 
@@ -67,11 +66,11 @@ def in_pieces(
             f"{drafter.name!r} drafts from the text alone, by no model or head; name a draft with weights."
         )
     plan = list(prompts(target, given))
-    own, plain = [], []
+    own, plain, how = [], [], Decoding(settings.answer)
     total = 2 * len(plan) + 6
     for name, text, message in plan:
         ids = target.encode(text) if message is None else target.cut(text)
-        trace = yield from decoded("greedy", {"target": target}, ids, settings.answer, {}, (len(own), total))
+        trace = yield from lane_in_pieces("greedy", {"target": target}, ids, how, {}, (len(own), total))
         plain.append(trace)
         ids = [*trace.prompt, *trace.output()]
         own.append(Canary(name, "writing as its target does", ids, len(trace.prompt), True, message))
@@ -120,8 +119,8 @@ def timed(
     for canary in own:
         shape = chain_of(drafter.strategy, longest)
         before = canary.ids[: canary.start]
-        trace = yield from decoded(
-            drafter.strategy, drafter.models, before, settings.answer, shape, (total, total)
+        trace = yield from lane_in_pieces(
+            drafter.strategy, drafter.models, before, Decoding(settings.answer), shape, (total, total)
         )
         traces.append(trace)
     cost = cost_of(traces, plain)
@@ -136,25 +135,6 @@ def own_length(strategy: str, most: int) -> int:
     """
     declared = {one.name: one.default for one in registry.get(strategy).parameters}
     return min(most, int(declared.get("num_assistant_tokens", USUAL)))
-
-
-def decoded(
-    strategy: str, models: dict, ids: list[int], tokens: int, shape: dict, done: tuple[int, int]
-) -> Generator[tuple[int, int], None, Trace]:
-    """Decodes one text greedily and returns its trace. Raises Refusal with one sentence."""
-    declared = {p.name for p in registry.get(strategy).parameters}
-    parameters = shape | ({"temperature": 0.0} if "temperature" in declared else {})
-    limits = Limits(max_new_tokens=tokens)
-    lane = Lane(strategy, ids, models, parameters, 0, limits, callbacks=CALLBACKS)
-    try:
-        while lane.trace.ended is None:
-            lane.advance()
-            yield done
-    finally:
-        lane.close()
-    if without_numbers(lane.trace.ended):
-        raise Refusal(lane.trace.ended)
-    return lane.trace
 
 
 def numbers_in(text: Along) -> set[int]:

@@ -18,7 +18,6 @@ from explorer.acceptance.golden import Gained, gained
 from explorer.doctor.along import Way, draft_rows, ways
 from explorer.doctor.canaries import Canary
 from explorer.doctor.examining import Examination, shown
-from explorer.export import opened_files
 from visualizers.analysis.draft_diagnosis import (
     SHIFTS,
     Along,
@@ -45,13 +44,9 @@ def examine(source: str, drafter: Drafter | None, target: Any) -> Examination:
 
     Raises Refusal with one sentence if there is nothing of speculative decoding in it.
     """
-    path = Path(source)
-    if not (open_command.is_address(source) or source == "-" or path.exists()):
+    if not (open_command.is_address(source) or source == "-" or Path(source).exists()):
         raise Refusal(f"There is no file or folder {source!r}; name what an engine recorded.")
-    if not open_command.is_address(source) and source != "-" and path.is_dir():
-        found = opened_files.opened_many(open_command.files_in(path))
-    else:
-        found = opened_files.opened(open_command.bytes_of(source), source)
+    found = open_command.opened_source(source)
     if found.counts:
         return of_counted(found.counts)
     traces = found.run[1] if found.run else [one.trace() for one in found.records[-MOST:]]
@@ -89,7 +84,7 @@ def of_traces(traces: Sequence[Trace], drafter: Drafter | None = None, target: A
         along(f"request {at}", trace, own)
         for at, (trace, own) in enumerate(zip(traces, places, strict=True), 1)
     ]
-    findings = diagnosis(texts, sampling=sampling(traces))
+    findings = diagnosis(texts, sampling=sampling(traces, places))
     words = {token: visible(text) for trace in traces for token, text in trace.vocabulary.items()}
     agreement = None
     if drafter is not None:
@@ -189,18 +184,18 @@ def overlap(p: Sparse, q: Sparse) -> float:
     return sum(min(p[token], q[token]) for token in p.keys() & q.keys())
 
 
-def sampling(traces: Sequence[Trace]) -> Sampling:
+def sampling(traces: Sequence[Trace], places: Sequence[Sequence[Place]]) -> Sampling:
     """How drafted tokens were tested. The exact test accepts a token with probability min(1, p / q), greedily
     the target's most likely one. Only chains are judged, and tests whose numbers the trace holds: in a tree,
     siblings are tested by other rules.
     """
     drawn = certain = tested = accepted = 0
     relaxed, chances = [], []
-    for at, trace in enumerate(traces):
+    for at, (trace, own) in enumerate(zip(traces, places, strict=True)):
         facts = LaneFacts(trace)
         greedy = trace.parameters.get("temperature", 0.0) == 0.0
-        best = {one.above: one.p for one in offers_along(trace) if one.p}
-        place = {facts.nodes.parent[one.node]: n for n, one in enumerate(facts.tokens[facts.given :])}
+        best = {one.above: one.p for one in own if one.p}
+        place = {one.above: n for n, one in enumerate(own)}
         chains = [made for made in facts.rounds if all(one.rank == 1 for one in made.drafted)]
         for one in (one for made in chains for one in made.tests):
             drawn += not greedy

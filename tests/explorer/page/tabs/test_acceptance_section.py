@@ -13,24 +13,10 @@ from explorer.acceptance.prompts import Prompt
 from explorer.page.tabs import acceptance
 from explorer.page.tabs.acceptance import MANY, NONE, file_text, metric_table, prompt_rows
 from explorer.page.tabs.events import kind
+from tests.helpers.page_answers import pages
 
 TEXTS = "Once the cat sat\n\nthe cat and the cat"
 SETTINGS = (8, 3, 0.0)
-
-
-def pages(measure, *inputs, most: int = 10**6) -> list[dict]:
-    """What the generator answers, one update after the other; it is left after `most` of them."""
-
-    async def all_of() -> list[dict]:
-        found, answers = [], measure(*inputs)
-        async for update in answers:
-            found.append(update)
-            if len(found) >= most:
-                await answers.aclose()
-                break
-        return found
-
-    return asyncio.run(all_of())
 
 
 def words(update: dict) -> str | None:

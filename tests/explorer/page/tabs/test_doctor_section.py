@@ -11,21 +11,7 @@ from explorer.acceptance.drafters import Drafter
 from explorer.doctor.examining import Examination
 from explorer.doctor.words import canary_rows, verdict
 from explorer.page.tabs import acceptance
-
-
-def pages(examine, *inputs, most: int = 10**6) -> list[dict]:
-    """What the generator answers, one update after the other; it is left after `most` of them."""
-
-    async def all_of() -> list[dict]:
-        found, answers = [], examine(*inputs)
-        async for update in answers:
-            found.append(update)
-            if len(found) >= most:
-                await answers.aclose()
-                break
-        return found
-
-    return asyncio.run(all_of())
+from tests.helpers.page_answers import pages
 
 
 def words(update: dict) -> str | None:
