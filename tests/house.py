@@ -182,7 +182,7 @@ def checks_of_a_press() -> list[str]:
 def disagreeing_views() -> list[str]:
     """Views whose name, file, title and class are not one: `draft_rounds`, "Draft rounds", DraftRounds."""
     from visualizers.registry import names
-    from visualizers.scene.marks import VIEWS
+    from visualizers.scene.view import VIEWS
 
     names()  # imports all views
     return [

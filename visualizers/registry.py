@@ -7,7 +7,8 @@ from functools import cache
 from decoders.refusal import Refusal
 from decoders.view_names import current
 from visualizers import views
-from visualizers.scene.marks import VIEWS, Header, View
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import VIEWS, Header, View
 
 
 def names() -> list[str]:
@@ -28,8 +29,9 @@ def titles() -> dict[str, str]:
 
 
 def build(name: str, header: Header) -> View:
-    """A fresh view: `.head()` and `.feed(step) -> ops`; its former name will do. Raises Refusal with one
-    sentence if there is no such view.
+    """A fresh view: `.head()` gives its layout, `.feed(step)` its ops; its former name will do.
+
+    Raises Refusal with one sentence if there is no such view.
     """
     name = current(name)
     if name not in names():
@@ -37,8 +39,13 @@ def build(name: str, header: Header) -> View:
     return VIEWS[name](header)
 
 
+def head_of(built: View) -> dict:
+    """A view's title and layout, as the player's `reset` takes them."""
+    return {"title": built.title, **built.head().to_json()}
+
+
 def deltas(name: str, header: Header, steps) -> tuple[dict, list[dict]]:
     """(head, deltas) of a whole trace: what the player's `reset` and `feed` take."""
     built = build(name, header)
-    head = built.head()
-    return head, [{"step": step.index, "ops": built.feed(step)} for step in steps]
+    head = head_of(built)
+    return head, [{"step": step.index, "ops": to_json(built.feed(step))} for step in steps]

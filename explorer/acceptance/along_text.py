@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from decoders.heads import DraftModule, take_taps
+from decoders.trace.token_text import visible
 from visualizers.analysis.acceptance_report import Guesses
-from visualizers.scene.marks import visible
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from decoders import registry
 from decoders.lane import Lane, Limits
 from decoders.refusal import Refusal
 from decoders.trace.endings import without_numbers
+from decoders.trace.token_text import visible
 from decoders.trace.trace import Trace
 from explorer.acceptance.along_text import guesses_along, target_along
 from explorer.acceptance.drafters import Drafter, chain_of
@@ -17,7 +18,6 @@ from explorer.acceptance.prompts import Prompt
 from explorer.experiments import progress
 from explorer.runs.callbacks import CALLBACKS
 from visualizers.analysis.acceptance_report import Measured, Text, acceptance_report
-from visualizers.scene.marks import visible
 
 Done = TypeVar("Done")  # how much is done, as the caller counts it
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from decoders.refusal import Refusal
 from decoders.trace.events import Commit, Distribution
+from decoders.trace.token_text import visible
 from decoders.trace.trace import Trace, load
 from visualizers.analysis.acceptance_report import Measured, Text, acceptance_report
-from visualizers.scene.marks import visible
 
 MOST = 1000  # traces in a report
 ENDINGS = ("*.json", "*.json.gz")

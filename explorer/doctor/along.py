@@ -10,10 +10,10 @@ import torch
 
 from decoders.heads import DraftModule, take_taps
 from decoders.heads.parts.taps import Taps
+from decoders.trace.token_text import visible
 from explorer.doctor.canaries import Canary
 from explorer.twin.sides import PIECE, rows_along
 from visualizers.analysis.draft_diagnosis import SHIFTS, Along, Cause, Probe
-from visualizers.scene.marks import visible
 
 UNRELATED = 8  # other places with which each place is compared
 FLAT = 1e-6  # a draft whose most likely token is less than this times more likely than the least says nothing

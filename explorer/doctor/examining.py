@@ -144,6 +144,6 @@ def numbers_in(text: Along) -> set[int]:
 
 def shown(target: Any, token: int) -> str:
     """A token as it is shown; its number if the target has none of this number."""
-    from visualizers.scene.marks import visible
+    from decoders.trace.token_text import visible
 
     return visible(target.bytes_of(token)) if 0 <= token < target.engine.vocabulary else f"#{token}"

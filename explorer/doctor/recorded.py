@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from decoders.heads import DraftModule
 from decoders.refusal import Refusal
 from decoders.trace.events import Distribution
+from decoders.trace.token_text import visible
 from decoders.trace.trace import Trace
 from explorer import open_command
 from explorer.acceptance.drafters import Drafter
@@ -29,7 +30,6 @@ from visualizers.analysis.draft_diagnosis import (
     of_counts,
 )
 from visualizers.analysis.lane_stats import LaneFacts
-from visualizers.scene.marks import visible
 
 MOST = 200  # traces that are examined, the newest of a folder
 SLACK = 1e-4  # by which rounding may move a probability

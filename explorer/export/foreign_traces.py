@@ -16,7 +16,7 @@ from decoders.trace.trace import Trace
 from decoders.view_names import current
 from explorer.runs.view_cache import Fold
 from visualizers.registry import names
-from visualizers.scene.marks import VIEWS
+from visualizers.scene.view import VIEWS
 
 # What must occur in a trace for a view to show more than the text: kinds of events or distributions,
 # parameters, drafted tokens, or a value that was compared with a limit.

@@ -14,10 +14,11 @@ from decoders.refusal import Refusal
 from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Verdict, event_to_json
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.scores import AutomatonState, ConstraintPlace, Rank, Score, ScoreName
+from decoders.trace.token_text import visible
 from decoders.trace.trace import Trace
 from explorer.inspector.verification_tests import attempts
 from visualizers.analysis import distribution_stages
-from visualizers.scene.marks import STATES, visible
+from visualizers.scene.verdict_marks import STATES
 
 ROWS = 9  # tokens listed per distribution; the rest is one sum
 PATH = 12  # tokens shown of the text before the node

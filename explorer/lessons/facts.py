@@ -10,9 +10,9 @@ from itertools import islice
 
 from decoders.trace.events import Cell, Depend, Distribution, Propose, Verdict
 from decoders.trace.scores import Measure, ScoreName
+from decoders.trace.token_text import visible
 from decoders.trace.trace import Trace
 from visualizers.analysis.lane_stats import LaneFacts, Token
-from visualizers.scene.marks import visible
 
 LN2 = math.log(2)
 CERTAIN_BITS = 0.5  # below this entropy the model is nearly certain: its top-1 token has about .9 or more

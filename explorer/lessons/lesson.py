@@ -26,7 +26,7 @@ from explorer.lessons.stops import PLACES, Place
 from explorer.page_requests import Call, Lesson
 from explorer.runs.model_pool import Loader
 from explorer.runs.validation import as_json, check
-from visualizers.scene.marks import probability
+from visualizers.scene.words import probability
 
 ASSETS = assets()
 COMPARE = {

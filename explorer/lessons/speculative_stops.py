@@ -7,7 +7,7 @@ from decoders.trace.events import Distribution, Verdict
 from decoders.trace.number_format import compared, number
 from explorer.lessons.facts import Reading, probability_of
 from explorer.lessons.stops import Lanes, Place, place
-from visualizers.scene.marks import probability
+from visualizers.scene.words import probability
 
 
 @place

@@ -12,8 +12,9 @@ from decoders.trace.events import Step
 from decoders.trace.trace import Trace
 from explorer.runs.memory_sizes import memory_of, ops_bytes
 from visualizers.analysis.cost_summary import strip
-from visualizers.registry import build
-from visualizers.scene.marks import Header
+from visualizers.registry import build, head_of
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ class Fold:
     def __init__(self, view: str, trace: Trace):
         self.trace = trace
         self.view = build(view, Header.of(trace))
-        self.head = self.view.head()
+        self.head = head_of(self.view)
         self.deltas: list[list[dict]] = []
         self.problem: str | None = None
         self.kept, self.remembered = (
@@ -69,7 +70,7 @@ class Fold:
         if self.problem or self.view is None:
             return []
         try:
-            return self.view.feed(step)
+            return to_json(self.view.feed(step))
         except Exception as error:
             log.exception("A view failed")
             self.problem = (

@@ -12,7 +12,7 @@ from tests.browser.bare import bare_player
 from tests.browser.test_charts import touching
 from tests.browser.test_page import finished, marks, press, seek, start
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 LANES = {
     "beam": ({"num_beams": 8}, ("beam_tree", "entropy", "dependencies")),

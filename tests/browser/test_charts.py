@@ -12,7 +12,7 @@ from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, S
 from explorer.export import palette
 from tests.browser.bare import bare_player
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 WORDS = [
     b"Once",

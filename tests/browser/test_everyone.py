@@ -6,11 +6,11 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import expect
 
+from decoders.trace.number_format import many
 from decoders.trace.trace import from_json
 from tests.browser.test_page import press, ready, trace
 from tests.browser.window import resize, switch
 from visualizers.analysis.speculation_report import microscope
-from visualizers.scene.marks import many
 
 SIZES = ((1400, 900), (390, 844))
 SECTIONS = "[...decodingExplorer.app.bar.sections.children].map((tab) => tab.value)"

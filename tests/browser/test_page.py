@@ -12,7 +12,7 @@ from decoders.trace.trace import from_json
 from tests.browser.conftest import BEEN_HERE, HOSTILE
 from tests.browser.window import resize
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 STATES = {"never reached": "unreached"} | {
     name: name for name in ("accepted", "rejected", "resampled", "bonus")

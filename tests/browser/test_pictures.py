@@ -13,7 +13,7 @@ from tests.browser.test_charts import story
 from tests.browser.test_player import lane, rounds
 from tests.visualizers.views.search.test_visit_tree import planned
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 MAKE = """async ([palette, head, fed, ended]) => {
   window.scene = new DecodingPlayer.Scene(document.querySelector("main"), {palette, together: () => []});

@@ -12,7 +12,7 @@ from decoders.trace.scores import Rank
 from explorer.export import palette
 from tests.browser.bare import bare_player
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 WORDS = [b"Once", b" a", b" big", b" wonderfully", HOSTILE.encode(), b"<b>", b"&amp;", b"\n", b"s"]

@@ -6,7 +6,7 @@ from explorer.export import palette
 from tests.browser.bare import bare_player
 from tests.browser.test_charts import PROMPT, WORDS, grid, story
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 BODY = "<main style='height: 300px'></main><main style='height: 300px'></main>"
 SHOW = """([palette, head, changes]) => {

@@ -13,7 +13,7 @@ from decoders.trace.number_format import many, were
 from decoders.trace.trace import Trace, load
 from explorer.catalog import method_cards
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 NAMED = ("number", "plan", "sample", "cluster", "lane", "text", "step", "round", "depth", "place")
 NOT_A_NUMBER = "".join(f"(?<!{name} )" for name in NAMED)  # `plan 1 leads`

@@ -2,8 +2,13 @@
 scene.
 """
 
+from dataclasses import fields
+
 from decoders.trace.events import Step
-from visualizers.scene.marks import Header
+from visualizers.registry import head_of
+from visualizers.scene import marks as kinds
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 
 PLACE = (
     "x",
@@ -18,6 +23,7 @@ PLACE = (
     "panel",
     "height",
 )  # fields that may never change after birth
+KINDS = {kind.kind: {field.name for field in fields(kind)} for kind in kinds.KINDS}
 
 
 def vocabulary(*words: str) -> dict[int, bytes]:
@@ -29,12 +35,12 @@ def fold(
 ) -> tuple[dict, list[list]]:
     """The marks after all steps, and each step's ops. Checks that ids are unique and nothing moves."""
     view = view_class(Header(prompt, vocabulary(*words), parameters))
-    head = view.head()
+    head = head_of(view)
     assert head["title"] and head["question"].endswith("?") and head["column"] > 0
     marks = {op["id"]: dict(op) for op in head.get("ops", [])}
     all_ops = []
     for index, events in enumerate(steps):
-        ops = view.feed(Step(index, events))
+        ops = to_json(view.feed(Step(index, events)))
         all_ops.append(ops)
         for op in ops:
             if "kind" in op:
@@ -42,6 +48,8 @@ def fold(
                 marks[op["id"]] = dict(op)
             elif "set" in op:
                 changed = marks[op["id"]]
+                unknown = set(op["set"]) - KINDS[changed["kind"]]
+                assert not unknown, f"{op} sets {unknown}, which a {changed['kind']} does not have"
                 fixed = PLACE if changed["kind"] != "panel" else ("share", "px")
                 fixed += ("y1",) if changed.get("grow") else ()  # other scales may grow at both ends
                 assert not set(op["set"]) & set(fixed), f"{op} moves a mark"

@@ -9,7 +9,8 @@ from decoders.trace.events import STATUSES, Commit, Propose, Step, Verdict
 from decoders.trace.scores import Rank
 from tests.helpers.view_folding import PLACE
 from visualizers.registry import build
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 
 MAYBE = st.one_of(st.none(), st.floats(0, 1))
 SOURCES = ("target", "draft", "prompt", "guess")
@@ -81,9 +82,9 @@ def draw(name: str, steps: list[Step], beams: int | None) -> None:
     """Draws a lane with a view and looks at every mark."""
     vocabulary = {0: b"<b>", 1: b" a", 2: b"\xe2\x96"}  # token 3 has not been named yet
     view = build(name, Header([0, 1, 2], vocabulary, {"num_beams": beams, "max_new_tokens": 8}))
-    marks = {op["id"]: op for op in view.head().get("ops", [])}
+    marks = {op["id"]: op for op in to_json(view.head().ops)}
     for step in steps:
-        ops = view.feed(step)
+        ops = to_json(view.feed(step))
         json.dumps(ops, allow_nan=False)
         for op in ops:
             if "kind" in op:

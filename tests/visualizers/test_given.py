@@ -5,7 +5,8 @@ import pytest
 from decoders.trace.events import Commit, Propose, Step
 from decoders.trace.given_tokens import decisions, proposals
 from visualizers.registry import build
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 
 HEADER = Header([0, 1], {0: b"A", 1: b" b", 2: b" copied", 3: b"<img>", 4: b" own"}, {"max_new_tokens": 8})
 OWN = Step(1, [Propose(4, 3, 4, -0.5, "target"), Commit([4], [-0.5])], 0.1)
@@ -14,10 +15,10 @@ OWN = Step(1, [Propose(4, 3, 4, -0.5, "target"), Commit([4], [-0.5])], 0.1)
 def marks(view: str) -> dict[str, dict]:
     """What a lane draws that begins with one copied and one forced token and decodes one more."""
     built = build(view, HEADER)
-    found = {op["id"]: dict(op) for op in built.head().get("ops", [])}
+    found = {op["id"]: dict(op) for op in to_json(built.head().ops)}
     given = Step(0, [*proposals([2, 3], [1], 2), *decisions([2, 3], [1], 2, {})])
     for step in (given, OWN):
-        for op in built.feed(step):
+        for op in to_json(built.feed(step)):
             if "kind" in op:
                 found[op["id"]] = dict(op)
             elif "set" in op:

@@ -7,7 +7,7 @@ import pytest
 from decoders.strategy import Strategy
 from decoders.view_names import FORMER
 from visualizers.registry import build, names
-from visualizers.scene.marks import VIEWS, Header
+from visualizers.scene.view import VIEWS, Header
 
 HEADER = Header([0], {0: b"a"}, {})
 

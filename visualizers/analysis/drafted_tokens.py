@@ -13,11 +13,11 @@ from collections import Counter
 from decoders.explain.verdicts import reason_of
 from decoders.trace.events import Propose
 from decoders.trace.imports.writer import UNTOLD
+from decoders.trace.token_text import visible
 from decoders.trace.trace import Trace
 from visualizers.analysis.cost_csv import text as safe
 from visualizers.analysis.lane_stats import ACCEPTED, BEHIND, REJECTED, Drafted, LaneFacts
 from visualizers.analysis.token_classes import CONTINUATION
-from visualizers.scene.marks import visible
 
 CONTEXT = 40  # characters of text before a token
 EXAMPLES, BEFORE = 3, 24  # rejections quoted per group, and characters of text before each

@@ -6,7 +6,7 @@ Knows the committed tokens of lanes and the target's distribution at each, nothi
 import math
 
 from visualizers.analysis.lane_stats import Token
-from visualizers.scene.marks import probability
+from visualizers.scene.words import probability
 
 NUMERICS = 0.1  # nats: two forwards of one model over one text differ by less, in every precision offered
 KINDS = {

@@ -11,9 +11,9 @@ from decoders.trace.costs import Costs
 from decoders.trace.events import Commit, Distribution, Propose, Step, Verdict
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.scores import Measure, Rank
+from decoders.trace.token_text import visible
 from decoders.trace.trace import Trace
 from visualizers.analysis.token_classes import CLASSES, token_class
-from visualizers.scene.marks import visible
 
 
 @dataclass

@@ -11,7 +11,8 @@ from visualizers.figures.strokes import label_width
 from visualizers.figures.trees import LINES
 from visualizers.figures.trees import SIZE as NAME_SIZE
 from visualizers.figures.wrapping import LINE, line_count
-from visualizers.scene.marks import MONO, Op, cells
+from visualizers.scene.marks import Op
+from visualizers.scene.words import MONO, cells
 
 ROOMY, ROOMIEST = 66, 80  # maximum pixels of columns widened for tokens, and for labels
 

@@ -10,14 +10,17 @@ from dataclasses import dataclass, replace
 import plotly.graph_objects as go
 
 from decoders.refusal import Refusal
+from decoders.trace.number_format import many
 from decoders.trace.trace import Trace
 from visualizers.figures.marks import DRAWERS, traces
 from visualizers.figures.room_for_words import column_for, extra_row
 from visualizers.figures.theme import SANS, Theme, template, theme
 from visualizers.figures.traces import Room, lines, plain, unseen, words
-from visualizers.registry import build
-from visualizers.scene.marks import Header, Op, many
-from visualizers.scene.marks import cells as cells_of
+from visualizers.registry import build, head_of
+from visualizers.scene.layout import to_json
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header
+from visualizers.scene.words import cells as cells_of
 
 COLUMN, ROW, LINE = 44, 36, 46  # pixels of a column and a row by default, and of a row of nodes at least
 SHARED, GAP, INNER = 300, 14, 840  # pixels for all panels that share, between two, and in width at least
@@ -62,9 +65,9 @@ def picture(trace: Trace, view: str, steps: int | None = None) -> Picture:
     view, or it is not made for such traces.
     """
     built = build(view, Header.of(trace))
-    head = built.head()
+    head = head_of(built)
     try:
-        fed = [built.feed(step) for step in trace.steps[:steps]]
+        fed = [to_json(built.feed(step)) for step in trace.steps[:steps]]
     except (KeyError, IndexError, TypeError) as error:  # events that this view cannot interpret
         raise Refusal(f"The view {built.title} cannot draw a trace of {trace.title}.") from error
     marks: dict[str, Op] = {}

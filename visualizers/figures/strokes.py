@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from visualizers.figures.theme import MONO, SANS, Theme
 from visualizers.figures.traces import Room, alike, kind_of, lines, points, scatter, unseen, words
 from visualizers.figures.wrapping import LINE, token_lines
-from visualizers.scene.marks import MONO as MONO_WIDTH
-from visualizers.scene.marks import Op, cells
+from visualizers.scene.marks import Op
+from visualizers.scene.words import MONO as MONO_WIDTH
+from visualizers.scene.words import cells
 
 GLYPHS = {
     "dot": "circle",

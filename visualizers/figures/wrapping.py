@@ -2,7 +2,7 @@
 widths of characters, no marks.
 """
 
-from visualizers.scene.marks import MONO, cells, fit, longest_prefix
+from visualizers.scene.words import MONO, cells, fit, longest_prefix
 
 LINE = 1.3  # height of a line relative to the size of its letters
 

@@ -10,7 +10,7 @@ import networkx as nx
 from decoders.trace.events import FINAL_STATES, Cell, Depend, Step
 from decoders.trace.trace import Trace
 from visualizers.graphs.token_tree import token_tree
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 
 def attention(trace: Trace, steps: int | None = None) -> nx.DiGraph:

@@ -10,7 +10,7 @@ import networkx as nx
 from decoders.trace.events import Cell, Depend, Step
 from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 KIND = "note"  # of the links that are read
 PLANNER, UNNAMED = "planner", "stream ?"

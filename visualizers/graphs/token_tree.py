@@ -12,7 +12,7 @@ from decoders.trace.costs import Costs
 from decoders.trace.events import Commit, Distribution, Propose, Step, Verdict
 from decoders.trace.scores import Rank, Score
 from decoders.trace.trace import Trace
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 PROMPT, OPEN = "prompt", "no verdict"
 

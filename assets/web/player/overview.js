@@ -91,7 +91,7 @@ player.Overview = class {
     const rows = this.scene.history
       .ofKind("row", this.scene.step())
       .filter((row) => row.y0 >= open - 0.01 && row.y0 < panel.y1);
-    return rows.length ? [rows[0].from, rows[rows.length - 1].to + 1] : [0, 1];
+    return rows.length ? [rows[0].first, rows[rows.length - 1].last + 1] : [0, 1];
   }
 
   // The strip need not follow every step of a run. It takes its turn with the pictures.

@@ -214,7 +214,7 @@ player.moveTo = function (scene, column) {
   if (scene.hand.top === null) return;
   const row = scene.history
     .ofKind("row", scene.step())
-    .filter((r) => (r.from ?? 0) <= (view.byDepth ? column : middle))
+    .filter((r) => (r.first ?? 0) <= (view.byDepth ? column : middle))
     .pop();
   if (row) scene.hand.top = Math.max(-0.5, row.y0);
 };

@@ -228,7 +228,7 @@ function rowHeight(head, tall, rows) {
 // The first row of those in the window from which all down to the front are open, while those above it fold
 // to what can be read; null where they do not fit.
 function unfolded(rows, tall, lo, front, unit) {
-  const seen = rows.filter((row) => (row.to ?? Infinity) >= lo && row.y0 <= front.y);
+  const seen = rows.filter((row) => (row.last ?? Infinity) >= lo && row.y0 <= front.y);
   const folded = seen.findIndex((row, i) => i * READABLE + (front.y + 0.3 - row.y0) * unit <= tall);
   return folded < 0 ? null : { y0: seen[folded].y0, folded };
 }
@@ -238,7 +238,7 @@ function unfolded(rows, tall, lo, front, unit) {
 // there.
 function scroll(head, given, tall, lo, front, rows, hand) {
   // None above it is in the window.
-  const first = hand.follow ? rows.find((row) => (row.to ?? Infinity) >= lo && row.y0 <= front.y) : null;
+  const first = hand.follow ? rows.find((row) => (row.last ?? Infinity) >= lo && row.y0 <= front.y) : null;
   const panel = first ? { ...given, y0: Math.max(given.y0, first.y0) } : given;
   const unit = rowHeight(head, tall, Math.max(front.y + 0.3, panel.lowest ?? front.y) - panel.y0);
   let y0 = topOf(panel, tall / unit, front, rows, hand);

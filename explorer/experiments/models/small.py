@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 import torch
 
 from decoders.models.own_text import texts_of_model
+from decoders.trace.token_text import visible
 from explorer.experiments import Models, progress
-from visualizers.scene.marks import visible
 
 WRITERS = 64  # texts sampled at a time
 WARM_UP = 0.05  # share of the steps in which the learning rate rises

@@ -11,7 +11,7 @@ from decoders.models.tabular_denoiser import TabularDenoiser
 from decoders.trace.events import Depend
 from decoders.trace.scores import Score
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 JOINT = {answer: float(1 + n * n % 7) for n, answer in enumerate(product((0, 1), repeat=3))}
 

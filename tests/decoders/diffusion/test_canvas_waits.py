@@ -6,7 +6,7 @@ from decoders.registry import get
 from decoders.trace.events import FINAL_STATES, Depend
 from visualizers.graphs import critical_path
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 from visualizers.views.diffusion.cell_states import FILLED
 
 

@@ -61,14 +61,15 @@ def test_text_and_score_are_those_of_transformers(strategy, asked):
 
 def test_the_text_shows_green_and_red_and_nothing_without_a_watermark():
     from visualizers.registry import build
-    from visualizers.scene.marks import Header
+    from visualizers.scene.layout import to_json
+    from visualizers.scene.view import Header
 
     def spans(parameters):
         trace = Lane(
             "greedy", PROMPT, {"target": tiny_models.make("llama", seed=3)}, parameters, limits=Limits(10)
         ).run()
         text = build("text", Header(trace.prompt, trace.vocabulary, trace.shaping, trace.title))
-        ops = [op for step in trace.steps for op in text.feed(step)]
+        ops = [op for step in trace.steps for op in to_json(text.feed(step))]
         return [op["set"]["span"] for op in ops if op.get("set", {}).get("span")]
 
     assert spans({"watermark_bias": 2.5}) == ["green"] * 10

@@ -28,7 +28,7 @@ from explorer.inspector.token_facts import inspect
 from tests.helpers.scripted_lane import ScriptedLane
 from visualizers.analysis.cost_csv import cost_table
 from visualizers.analysis.cost_summary import COLUMNS
-from visualizers.scene.marks import probability
+from visualizers.scene.words import probability
 
 ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = [b"</script><script>window.hacked=1</script>", b"<!--", b"]]>", b"=1+1", "\u2028".encode()]

@@ -4,7 +4,7 @@ from decoders.trace.trace import Trace
 from explorer.lessons import lesson as lessons
 from explorer.lessons.facts import Reading
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 LESSONS = lessons.lessons()
 

@@ -11,7 +11,7 @@ from explorer.catalog import method_cards
 from visualizers.figures.scene_figure import figure
 from visualizers.figures.svg import svg
 from visualizers.figures.wrapping import LINE, token_lines
-from visualizers.scene.marks import cells
+from visualizers.scene.words import cells
 
 SPACE = "{http://www.w3.org/2000/svg}"
 WIDTHS = {True: 0.602, False: 0.5}  # of a letter by its height: of one width, or not

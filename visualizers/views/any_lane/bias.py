@@ -9,10 +9,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from decoders.trace.number_format import many
 from decoders.trace.scores import OTHERS, ScoreName, Table
-from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 from visualizers.views.any_lane.constraint import RAISED
-from visualizers.views.any_lane.entropy import mark
 
 BENT = 1.5  # a token that the mask makes this many times too likely, or too unlikely, is coloured
 RATHER = 0.1  # a token that lost this much probability to the mask is named above its column
@@ -87,29 +92,28 @@ class Bias:
         self.unknown = self.measured = 0  # tokens whose `times` is not known; tokens with both probabilities
         self.estimated = False
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         shares = [[0, "0"], [0.5, ".5"], [1, "1"]]
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "first": 1,
-            "column": 46,
-            "left": 74,
-            "left_narrow": 62,
-            "right": 8,
-            "gap": 4,
-            "overview": "amount",
-            "ops": [
-                mark("summary", "panel", y0=0, y1=1, px=20, px_narrow=70),
-                mark("rather", "panel", y0=-0.05, y1=1.05, px=24, from_px=LOW),
-                mark("laws", "panel", y0=1.04, y1=-0.04, share=1, ticks=shares),
-                mark("times", "panel", y0=-0.05, y1=1.05, px=22),
-                mark("tokens", "panel", y0=-0.53, y1=0.53, px=26),
-                mark("row-rather", "row", panel="rather", y0=0, y1=1, text="rather", rule=False),
-                mark("row-times", "row", panel="times", y0=0, y1=1, text="too likely", rule=False),
+        return Layout(
+            question=QUESTION,
+            first=1,
+            column=46,
+            left=74,
+            left_narrow=62,
+            right=8,
+            gap=4,
+            overview="amount",
+            ops=[
+                scene.Panel("summary", y0=0, y1=1, px=20, px_narrow=70),
+                scene.Panel("rather", y0=-0.05, y1=1.05, px=24, from_px=LOW),
+                scene.Panel("laws", y0=1.04, y1=-0.04, share=1, ticks=shares),
+                scene.Panel("times", y0=-0.05, y1=1.05, px=22),
+                scene.Panel("tokens", y0=-0.53, y1=0.53, px=26),
+                scene.Row("row-rather", panel="rather", y0=0, y1=1, text="rather", rule=False),
+                scene.Row("row-times", panel="times", y0=0, y1=1, text="too likely", rule=False),
             ],
-            "legend": [
+            legend=[
                 ["bar", "■", "soft", "left bar: under the mask; right bar: the model among allowed texts"],
                 ["symbol:dot", "●", "ink", "share of the token that was taken, the darkest piece"],
                 ["stem", "│", "ink", "± one standard error, where it is estimated"],
@@ -117,7 +121,7 @@ class Bias:
                 ["cell:finished", "▭", "finished", "the model would rather write this; rest: all others"],
                 ["cell:dashed", "▭", "soft", "the only token that was allowed"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""
@@ -126,7 +130,7 @@ class Bias:
         ops, captions = [], []
         for node in commits:
             ops += self._column(node, scores.get(node), captions)
-        return [*ops, self._heading(), {"say": " ".join(captions)}] if commits else []
+        return [*ops, self._heading(), scene.Say(" ".join(captions))] if commits else []
 
     def _column(self, node: int, event: Table | None, captions: list[str]) -> list[Op]:
         self.column += 1
@@ -136,13 +140,13 @@ class Bias:
         if bias is None or bias.taken not in bias.masked:
             words = [f"{text}: the bias was not measured here."]
             captions.append(words[0])
-            return [mark(f"{key}-token", "cell", **place, state="prompt", fill="tint", hover=words)]
+            return [scene.Cell(f"{key}-token", **place, state="prompt", fill="tint", hover=words)]
         self._count(bias)
         words = self._words(text, bias)
         captions.append(words[0])
         shared = {"hover": words, "node": node}
         look = {"state": "chosen", "fill": "dashed" if bias.forced else "tint"}
-        ops = [*self._bars(x, key, bias, shared), mark(f"{key}-token", "cell", **place, **look, hover=words)]
+        ops = [*self._bars(x, key, bias, shared), scene.Cell(f"{key}-token", **place, **look, hover=words)]
         if not bias.forced:
             ops += self._verdict(x, key, bias, shared)
         return ops
@@ -164,14 +168,14 @@ class Bias:
                 low, top = top, min(1.0, top + probs[token])
                 if top - low >= 0.002:
                     box = {"x": at, "w": 0.36, "y0": round(low, 4), "y1": round(top, 4), "rank": min(rank, 3)}
-                    ops.append(mark(f"{key}-{side}{rank}", "bar", panel="laws", **box, **shared))
+                    ops.append(scene.Bar(f"{key}-{side}{rank}", panel="laws", **box, **shared))
             share = min(1.0, probs[bias.taken])
             dot = {"panel": "laws", "x": at, "y": round(share, 4), "glyph": "dot", "role": "ink"}
-            ops.append(mark(f"{key}-{side}", "symbol", **dot, **shared))
+            ops.append(scene.Symbol(f"{key}-{side}", **dot, **shared))
         if error := bias.errors.get(bias.taken):
             low, high = max(0.0, taken - error), min(1.0, taken + error)
             stem = {"panel": "laws", "x": x + 0.21, "y0": round(low, 4), "y1": round(high, 4)}
-            ops.append(mark(f"{key}-error", "stem", **stem, **shared))
+            ops.append(scene.Stem(f"{key}-error", **stem, **shared))
         return ops
 
     def _verdict(self, x: int, key: str, bias: TokenBias, shared: dict) -> list[Op]:
@@ -180,7 +184,7 @@ class Bias:
         bent = times is None or not 1 / BENT < times < BENT
         place = {"panel": "times", "x": x, "y": 0.5, "w": 0.94, "h": 0.9, "text": factor(times)}
         look = {"state": "live" if bent else "prompt", "fill": "tint"}
-        ops = [mark(f"{key}-times", "cell", **place, **look, **shared)]
+        ops = [scene.Cell(f"{key}-times", **place, **look, **shared)]
         lost = {token: bias.true[token] - bias.masked[token] for token in bias.masked}
         preferred = max(lost, key=lambda token: lost[token])
         if lost[preferred] >= RATHER and preferred != bias.taken:
@@ -191,7 +195,7 @@ class Bias:
                 f"{share(bias.true[preferred])}; the mask leaves it {share(bias.masked[preferred])}"
             )
             look = {"state": "finished", "fill": "tint", "weight": round(bias.true[preferred], 4)}
-            ops.append(mark(f"{key}-rather", "cell", **place, **look, hover=[line], node=shared["node"]))
+            ops.append(scene.Cell(f"{key}-rather", **place, **look, hover=[line], node=shared["node"]))
         return ops
 
     def _words(self, text: str, bias: TokenBias) -> list[str]:
@@ -216,7 +220,7 @@ class Bias:
         """What the mask has made of the whole text so far."""
         if not self.measured:
             words = "the bias of the mask was not measured"
-            return {"id": "summary", "set": {"lead": "", "heading": words, "short": words}}
+            return scene.Change("summary", lead="", heading=words, short=words)
         times = math.exp(max(-700.0, min(700.0, self.log)))
         bent = "as likely as it should be" if close(times) else f"{in_words(times)} than it should be"
         how = "exact"
@@ -224,14 +228,9 @@ class Bias:
             spread = number(math.exp(min(9.0, math.sqrt(self.variance))))
             how = "estimated" + (f", within a factor of {spread}" if spread != "1.0" else "")
         left = f"; {many(self.unknown, 'token')} of which too little is known" if self.unknown else ""
-        return {
-            "id": "summary",
-            "set": {
-                "lead": f"the mask makes this text {bent}",
-                "heading": f" ({how}{left}).",
-                "short": f" ({how}).",
-            },
-        }
+        return scene.Change(
+            "summary", lead=f"the mask makes this text {bent}", heading=f" ({how}{left}).", short=f" ({how})."
+        )
 
 
 def close(times: float) -> bool:

@@ -8,8 +8,13 @@ import math
 from typing import Any
 
 from decoders.trace.events import Commit, Distribution
-from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
-from visualizers.views.any_lane.entropy import mark
+from decoders.trace.number_format import many
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NAMED = 2  # forbidden tokens that are named above a column ...
@@ -32,34 +37,33 @@ class Constraint:
         self.chosen: dict[int, float | None] = {}
         self.column, self.logkept, self.only = 0, 0.0, 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         shares = [[0, "0"], [0.5, ".5"], [1, "1"]]
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "first": 1,
-            "column": 42,
-            "left": 74,
-            "left_narrow": 60,
-            "right": 8,
-            "overview": "amount",
-            "ops": [
-                mark("summary", "panel", y0=0, y1=1, px=20, px_narrow=36),
-                mark("forbidden", "panel", y0=-0.1, y1=NAMED + 0.1, px=54, from_px=LOW),
-                mark("mass", "panel", y0=1.04, y1=-0.04, share=1, ticks=shares),
-                mark("counts", "panel", y0=-0.1, y1=1.1, px=24),
-                mark("tokens", "panel", y0=-0.55, y1=0.55, px=30),
-                mark("row-forbidden", "row", panel="forbidden", y0=0, y1=NAMED, text="forbidden", rule=False),
-                mark("row-counts", "row", panel="counts", y0=0, y1=1, text="allowed", rule=False),
+        return Layout(
+            question=QUESTION,
+            first=1,
+            column=42,
+            left=74,
+            left_narrow=60,
+            right=8,
+            overview="amount",
+            ops=[
+                scene.Panel("summary", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("forbidden", y0=-0.1, y1=NAMED + 0.1, px=54, from_px=LOW),
+                scene.Panel("mass", y0=1.04, y1=-0.04, share=1, ticks=shares),
+                scene.Panel("counts", y0=-0.1, y1=1.1, px=24),
+                scene.Panel("tokens", y0=-0.55, y1=0.55, px=30),
+                scene.Row("row-forbidden", panel="forbidden", y0=0, y1=NAMED, text="forbidden", rule=False),
+                scene.Row("row-counts", panel="counts", y0=0, y1=1, text="allowed", rule=False),
             ],
-            "legend": [
+            legend=[
                 ["bar", "■", "soft", "probability that was kept"],
                 ["cell:dotted", "▭", "rejected", "removed: probability, and the top forbidden tokens"],
                 ["symbol:dot", "●", "ink", "the token that was taken, at its probability before"],
                 ["cell:dashed", "▭", "soft", "the only token that was allowed"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""
@@ -75,7 +79,7 @@ class Constraint:
             if isinstance(event, Commit):
                 for node, logprob in zip(event.nodes, event.logprobs, strict=True):
                     ops += self._column(node, logprob, captions)
-        return [*ops, *self._heading(), {"say": ". ".join(captions) + "."}] if captions else ops
+        return [*ops, *self._heading(), scene.Say(". ".join(captions) + ".")] if captions else ops
 
     def _column(self, node: int, logprob: float | None, captions: list[str]) -> list[Op]:
         self.column += 1
@@ -89,16 +93,14 @@ class Constraint:
             }
             captions.append(look["hover"][0])
             place = {"panel": "tokens", "x": x, "y": 0, "w": 0.96, "h": 1, "text": text, "node": node}
-            return [mark(f"{key}-token", "cell", **place, **look)]
+            return [scene.Cell(f"{key}-token", **place, **look)]
         kept, allowed = min(1.0, math.exp(event.kept)), self.size.get(event.node, 0) - event.among
         self.logkept += event.kept
         self.only += allowed == 1
         words = self._words(text, logprob, event, kept, allowed)
         captions.append(words[0])
         shared = {"hover": words, "node": node}
-        ops = [
-            mark(f"{key}-kept", "bar", panel="mass", x=x, w=0.84, y0=0, y1=round(kept, 4), rank=2, **shared)
-        ]
+        ops = [scene.Bar(f"{key}-kept", panel="mass", x=x, w=0.84, y0=0, y1=round(kept, 4), rank=2, **shared)]
         if kept < 0.9995:
             place = {
                 "panel": "mass",
@@ -107,25 +109,25 @@ class Constraint:
                 "y": round((1 + kept) / 2, 4),
                 "h": round(1 - kept, 4),
             }
-            ops.append(mark(f"{key}-gone", "cell", **place, state="rejected", fill="dotted", **shared))
+            ops.append(scene.Cell(f"{key}-gone", **place, state="rejected", fill="dotted", **shared))
         if logprob is not None:
             place = {"panel": "mass", "x": x, "y": round(math.exp(min(0.0, logprob)), 4)}
-            ops.append(mark(f"{key}-taken", "symbol", **place, glyph="dot", role="ink", **shared))
+            ops.append(scene.Symbol(f"{key}-taken", **place, glyph="dot", role="ink", **shared))
         likely = [(t, p) for t, lp in event.top if (p := math.exp(lp)) >= MIN_PROBABILITY][:NAMED]
         for row, (token, p) in enumerate(likely):
             word = self.nodes.word(token)
             place = {"panel": "forbidden", "x": x, "y": row + 0.5, "w": 0.94, "h": 0.9, "text": word}
             look = {"state": "rejected", "fill": "dotted", "weight": round(p, 4), "priority": 3}
             line = [f"{word} is forbidden here; the model gave it {probability(p)}"]
-            ops.append(mark(f"{key}-no{row}", "cell", **place, **look, hover=line, node=node))
+            ops.append(scene.Cell(f"{key}-no{row}", **place, **look, hover=line, node=node))
         place = {"panel": "counts", "x": x, "y": 0.5, "w": 0.94, "h": 0.9, "text": short(allowed)}
         share = math.log(allowed) / math.log(max(2, self.size[self.nodes.parent[node]])) if allowed else 0.0
         ops.append(
-            mark(f"{key}-n", "cell", **place, state="prompt", fill="amount", weight=0.5 * share, **shared)
+            scene.Cell(f"{key}-n", **place, state="prompt", fill="amount", weight=0.5 * share, **shared)
         )
         look = ONLY if allowed == 1 else {"state": "chosen", "fill": "tint"}
         place = {"panel": "tokens", "x": x, "y": 0, "w": 0.96, "h": 1, "text": text}
-        return [*ops, mark(f"{key}-token", "cell", **place, **look, **shared)]
+        return [*ops, scene.Cell(f"{key}-token", **place, **look, **shared)]
 
     def _words(self, text: str, logprob: float | None, event, kept: float, allowed: int) -> list[str]:
         """Two lines: the token chosen and the mass allowed, and what was forbidden."""
@@ -146,12 +148,7 @@ class Constraint:
         """What the constraint cost so far."""
         lead = f"kept so far {power(self.logkept)}"
         long = f", the product of what was kept at each token; {many(self.only, 'token')} had no alternative."
-        return [
-            {
-                "id": "summary",
-                "set": {"lead": lead, "heading": long, "short": f"; {self.only} without choice."},
-            }
-        ]
+        return [scene.Change("summary", lead=lead, heading=long, short=f"; {self.only} without choice.")]
 
 
 def power(log: float) -> str:

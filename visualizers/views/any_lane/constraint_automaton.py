@@ -11,9 +11,11 @@ import networkx as nx
 
 from decoders.trace.events import Commit
 from decoders.trace.scores import AutomatonEdge, AutomatonState
-from visualizers.scene.marks import Header, Op, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
 from visualizers.scene.spread import spread
-from visualizers.views.any_lane.entropy import mark
+from visualizers.scene.view import Header, view
 
 SIZE = 12
 CHARACTER = 0.602 * SIZE  # pixels
@@ -56,33 +58,32 @@ class ConstraintAutomaton:
         self.taken: set[int] = set()
         self.dots = 0  # marks of where the output stood
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and layout."""
-        return {
-            "title": self.title,
-            "question": "Which state is the output in? What may come next? Where may it end?",
-            "first": 1,
-            "column": CHARACTER,
-            "widest": 1.25 * CHARACTER,
-            "columns": "seen",
-            "row": 26,
-            "row_min": 22,
-            "row_tall": 44,
-            "left": 8,
-            "right": 8,
-            "axis": None,
-            "patched": True,
-            "ops": [
-                mark("heading", "panel", y0=0, y1=1, px=22, px_narrow=38),
-                mark("graph", "panel", y0=-1.3, y1=4, share=1, grow=True),
+        return Layout(
+            question="Which state is the output in? What may come next? Where may it end?",
+            first=1,
+            column=CHARACTER,
+            widest=1.25 * CHARACTER,
+            columns="seen",
+            row=26,
+            row_min=22,
+            row_tall=44,
+            left=8,
+            right=8,
+            axis=None,
+            patched=True,
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=22, px_narrow=38),
+                scene.Panel("graph", y0=-1.3, y1=4, share=1, grow=True),
             ],
-            "legend": [
+            legend=[
                 ["symbol:live", "●", "live", "the output stands here"],
                 ["path:ink", "━", "ink", "taken"],
                 ["symbol:ring", "○", "ink", "a state"],
                 ["symbol:finished", "◎", "finished", "the output may end here"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: the graph at first, then what was taken and where the output stands."""
@@ -95,7 +96,7 @@ class ConstraintAutomaton:
         if not committed:
             return []
         if not self.edges:
-            return [{"id": "heading", "set": {"lead": "", "heading": NONE, "short": NONE}}]
+            return [scene.Change("heading", lead="", heading=NONE, short=NONE)]
         ops = self._drawn() if not self.row else []
         places = {event.node: event for event in step.of(AutomatonState)}
         for node in committed:
@@ -103,7 +104,7 @@ class ConstraintAutomaton:
                 ops += self._moved(places[node])
         if committed[-1] not in places:
             over = {"lead": "over", "heading": ENDED, "short": ENDED}
-            return [*ops, {"id": "heading", "set": over}]
+            return [*ops, scene.Change("heading", **over)]
         return ops + self._here(step)
 
     # ---- what moves --------------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ class ConstraintAutomaton:
         self.state = event.state if event.edge is None else self.edges[event.edge].source
         fresh = [number for number in event.took if number not in self.taken and number != self.edge]
         self.taken.update(fresh)
-        return [{"id": f"e{number}", "set": {"role": "ink", "width": 2.4}} for number in fresh]
+        return [scene.Change(f"e{number}", role="ink", width=2.4) for number in fresh]
 
     def _here(self, step) -> list[Op]:
         """The mark of the current place, and in words what may come next."""
@@ -136,17 +137,17 @@ class ConstraintAutomaton:
         where = (round(x, 3), round(y, 4))
         return [
             *self._dot(where),
-            {"id": "heading", "set": words},
-            {"front": [where[0], y + 1]},
-            {"say": f"Step {step.index + 1}: {lead}{heading}."},
+            scene.Change("heading", **words),
+            scene.Front(where[0], y + 1),
+            scene.Say(f"Step {step.index + 1}: {lead}{heading}."),
         ]
 
     def _dot(self, where: tuple[float, float]) -> list[Op]:
         """The mark of the current place, a new one at each step: no mark moves."""
-        before = [{"id": f"here{self.dots}", "set": {"gone": True}}] if self.dots else []
+        before = [scene.Change(f"here{self.dots}", gone=True)] if self.dots else []
         self.dots += 1
         spot = {"x": where[0], "y": where[1], "glyph": "dot", "role": "live", "size": 13}
-        return [*before, mark(f"here{self.dots}", "symbol", panel="graph", **spot)]
+        return [*before, scene.Symbol(f"here{self.dots}", panel="graph", **spot)]
 
     # ---- places ------------------------------------------------------------------------------------------
 
@@ -198,7 +199,7 @@ class ConstraintAutomaton:
         ops = [op for way in self.edges for op in self._edge(way)]
         ops += [op for state in self.row for op in self._state(state)]
         whole = {"y0": -1.3, "y1": below + 0.5, "text": "", "rule": False}  # all of it is shown where it fits
-        ops.append(mark("whole", "row", panel="graph", **whole))
+        ops.append(scene.Row("whole", panel="graph", **whole))
         return ops
 
     def _middle(self, state: int) -> float:
@@ -218,8 +219,8 @@ class ConstraintAutomaton:
         points = [[round(x, 3), round(y, 3)] for x, y in points]
         place = {"panel": "graph", "x": middle, "y": height, "text": label}
         return [
-            mark(f"e{way}", "path", panel="graph", points=points, role="soft", width=1, head=True),
-            mark(f"t{way}", "label", **place, hover=hover, **words),
+            scene.Path(f"e{way}", panel="graph", points=points, role="soft", width=1, head=True),
+            scene.Label(f"t{way}", **place, hover=hover, **words),
         ]
 
     def _route(self, way: int) -> tuple[list, float, float]:
@@ -250,8 +251,8 @@ class ConstraintAutomaton:
         x, y = self._at(state)
         where = {"panel": "graph", "x": x, "y": y, "glyph": "ring"}
         hover = [f"state {state}", "the output may end here" if state in self.ends else "more must come"]
-        ring = mark(f"s{state}", "symbol", **where, role="ink", size=9, hover=hover)
-        more = [mark(f"o{state}", "symbol", **where, role="finished", size=16)] if state in self.ends else []
+        ring = scene.Symbol(f"s{state}", **where, role="ink", size=9, hover=hover)
+        more = [scene.Symbol(f"o{state}", **where, role="finished", size=16)] if state in self.ends else []
         return [*more, ring]
 
     def _at(self, state: int) -> tuple[float, float]:

@@ -7,7 +7,11 @@ costs a constant number of ops.
 """
 
 from decoders.trace.events import Commit, Depend, Propose
-from visualizers.scene.marks import Header, Op, view, visible
+from decoders.trace.token_text import visible
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
 
 STRONGEST = 6  # arcs of the token in focus
 KEPT = 2  # arcs that stay, thin and grey, when the focus moves on
@@ -29,26 +33,25 @@ class Dependencies:
         self.focus: int | None = None
         self.drawn: list[tuple[float, int]] = []  # the focus's (weight, source) on show
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and layout of the view."""
-        return {
-            "title": self.title,
-            "question": "Which earlier tokens was this one predicted from?",
-            "first": 1 - self.prompt,
-            "column": 44,
-            "left": 84,
-            "left_narrow": 66,
-            "right": 8,
-            "overview": "piled",
-            "ops": panels() + [self._token(node, "prompt", "tint") for node in range(self.prompt)],
-            "legend": [
+        return Layout(
+            question="Which earlier tokens was this one predicted from?",
+            first=1 - self.prompt,
+            column=44,
+            left=84,
+            left_narrow=66,
+            right=8,
+            overview="piled",
+            ops=panels() + [self._token(node, "prompt", "tint") for node in range(self.prompt)],
+            legend=[
                 ["cell:prompt", "□", "soft", "prompt"],
                 ["cell:chosen", "■", "soft", "generated"],
                 ["cell:outline", "□", "ink", "source"],
                 ["cell:filled", "■", "ink", "in focus"],
                 ["arc", "⌒", "soft", "attention: where the model looked, not why"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: new tokens, and the move of the focus to the newest of them."""
@@ -84,7 +87,7 @@ class Dependencies:
             )
         place = {"panel": "line", "x": self.columns[node], "y": 0, "w": 0.96, "h": 1}
         look = {"state": state, "fill": fill, "text": shown, "hover": hover}
-        return {"id": f"t{node}", "kind": "cell", "node": node, **place, **look}
+        return scene.Cell(f"t{node}", node=node, **place, **look)
 
     def _strongest(self, node: int) -> list[tuple[float, int]]:
         """(weight, source) of `node`'s strongest sources on the line, strongest first; forgets the rest."""
@@ -94,9 +97,9 @@ class Dependencies:
     def _enter(self, node: int, looks: list[tuple[float, int]]) -> list[Op]:
         """Puts the focus on `node`: filled cell, arcs, tinted sources with their share, the heading."""
         self.focus, self.drawn = node, looks
-        ops = [{"id": f"t{node}", "set": {"fill": "filled"}}, *self._arcs(node, self.drawn, strong=True)]
+        ops = [scene.Change(f"t{node}", fill="filled"), *self._arcs(node, self.drawn, strong=True)]
         for weight, source in self.drawn:
-            ops.append({"id": f"t{source}", "set": {"state": "chosen", "fill": "outline"}})
+            ops.append(scene.Change(f"t{source}", state="chosen", fill="outline"))
             place = {
                 "panel": "line",
                 "x": self.columns[source],
@@ -105,29 +108,29 @@ class Dependencies:
                 "weight": round(weight, 4),
             }
             look = {"role": "ink", "size": 11, "align": "center"}
-            ops.append({"id": f"w{node}-{source}", "kind": "label", "text": percent(weight), **place, **look})
-        ops.append({"id": "heading", "set": {"lead": self._shown(node), **heading(self.drawn, self.unknown)}})
-        ops.append({"front": [self.columns[node], 0]})
+            ops.append(scene.Label(f"w{node}-{source}", text=percent(weight), **place, **look))
+        ops.append(scene.Change("heading", lead=self._shown(node), **heading(self.drawn, self.unknown)))
+        ops.append(scene.Front(self.columns[node], 0))
         if looks:
             weight, source = looks[0]
             caption = f"{self._shown(node)} looked most at {self._shown(source)}, "
-            ops.append({"say": f"{caption}{percent(weight)} of its attention."})
+            ops.append(scene.Say(f"{caption}{percent(weight)} of its attention."))
         return ops
 
     def _leave(self) -> list[Op]:
         """Takes the focus off its token: two arcs stay in grey, its other marks are hidden."""
         if self.focus is None:
             return []
-        ops = [{"id": f"t{self.focus}", "set": {"fill": "tint"}}]
+        ops = [scene.Change(f"t{self.focus}", fill="tint")]
         for rank, (_, source) in enumerate(self.drawn):
             ops.append(
-                {"id": f"a{self.focus}-{source}", "set": {"strong": False} if rank < KEPT else {"gone": True}}
+                scene.Change(
+                    f"a{self.focus}-{source}", **({"strong": False} if rank < KEPT else {"gone": True})
+                )
             )
-            ops.append({"id": f"w{self.focus}-{source}", "set": {"gone": True}})
+            ops.append(scene.Change(f"w{self.focus}-{source}", gone=True))
             given = source < self.prompt
-            ops.append(
-                {"id": f"t{source}", "set": {"state": "prompt" if given else "chosen", "fill": "tint"}}
-            )
+            ops.append(scene.Change(f"t{source}", state="prompt" if given else "chosen", fill="tint"))
         return ops
 
     def _arcs(self, node: int, looks: list[tuple[float, int]], strong: bool) -> list[Op]:
@@ -145,7 +148,7 @@ class Dependencies:
                 "hover": [words, "mean over layers and heads: where the model looked, not why"],
                 "to": {"node": node},
             }
-            ops.append({"id": f"a{node}-{source}", "kind": "arc", **place, **look})
+            ops.append(scene.Arc(f"a{node}-{source}", **place, **look))
         return ops
 
     def _named(self, node: int) -> str:
@@ -159,9 +162,9 @@ class Dependencies:
 def panels() -> list[Op]:
     """From top to bottom: heading, arcs, the line of tokens with shares below. y0 is a panel's top."""
     return [
-        {"id": "heading", "panel": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 38, "px_low": 19},
-        {"id": "arcs", "kind": "panel", "y0": 1, "y1": 0, "share": 1},
-        {"id": "line", "kind": "panel", "y0": -0.6, "y1": 1.3, "px": 50},
+        scene.Panel("heading", panel="heading", y0=0, y1=1, px=38, px_low=19),
+        scene.Panel("arcs", y0=1, y1=0, share=1),
+        scene.Panel("line", y0=-0.6, y1=1.3, px=50),
     ]
 
 

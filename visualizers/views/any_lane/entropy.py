@@ -7,10 +7,14 @@ looks ahead.
 """
 
 import math
-from typing import Any
 
 from decoders.trace.events import Commit, Distribution, Propose
-from visualizers.scene.marks import Header, Op, cells, fit, probability, view, visible
+from decoders.trace.token_text import visible
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import cells, fit, probability
 
 FORK_BITS = 2.2  # a column is a fork when its entropy is above this many bits ...
 FORK_SECOND = 0.15  # ... and its second token has more than this probability
@@ -42,26 +46,25 @@ class Entropy:
         self.fork_bits = header.number("fork_entropy", FORK_BITS)
         self.fork_second = header.number("fork_second", FORK_SECOND)
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and layout of the view."""
         fork = f"fork: > {self.fork_bits:g} bits, second > {probability(self.fork_second)}"
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "first": 1,
-            "column": 42,
-            "left": 34,
-            "right": 8,
-            "overview": "amount",
-            "ops": panels(),
-            "legend": [
+        return Layout(
+            question=QUESTION,
+            first=1,
+            column=42,
+            left=34,
+            right=8,
+            overview="amount",
+            ops=panels(),
+            legend=[
                 ["step", "▂▃", "soft", "entropy (bits)"],
                 ["symbol:dot", "●", "ink", "chosen = top, at −log₂ p"],
                 ["symbol:diamond", "◇", "ink", "chosen, not top"],
                 ["band:amber", "▮", "live", fork],
                 ["bar", "■", "soft", "top 5"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""
@@ -77,8 +80,8 @@ class Entropy:
                 case Commit():
                     for node, logprob in zip(event.nodes, event.logprobs, strict=True):
                         ops += self._column(node, logprob)
-        captions = [op["hover"][0] for op in ops if op.get("id", "").endswith("-token")]
-        return [*ops, {"say": ". ".join(captions) + "."}] if captions else ops
+        captions = [op.hover[0] for op in ops if isinstance(op, scene.Cell)]
+        return [*ops, scene.Say(". ".join(captions) + ".")] if captions else ops
 
     def _column(self, node: int, logprob: float | None) -> list[Op]:
         """All marks in the column of one committed token."""
@@ -90,18 +93,18 @@ class Entropy:
         shared = {"hover": self._hover(token, surprisal, top, bits), "node": node}
         ops = self._grow(max(bits or 0.0, surprisal or 0.0))
         if bits is not None:
-            ops.append(mark(f"{key}-step", "step", panel="bits", x=x, y=round(bits, 4), node=node))
+            ops.append(scene.Step(f"{key}-step", panel="bits", x=x, y=round(bits, 4), node=node))
             ops += self._bars(key, x, top, node)
             if bits > self.fork_bits and len(top) > 1 and math.exp(top[1][1]) > self.fork_second:
                 ops += self._fork(key, x, top, bits, token)
         look = {"glyph": "dot" if likeliest else "diamond", "role": "ink", **shared}
         if surprisal is not None:
             y, end = round(surprisal, 4), round(bits or 0.0, 4)
-            ops.append(mark(f"{key}-stem", "stem", panel="bits", x=x, y0=y, y1=end))
-            ops.append(mark(f"{key}-chosen", "symbol", panel="bits", x=x, y=y, **look))
+            ops.append(scene.Stem(f"{key}-stem", panel="bits", x=x, y0=y, y1=end))
+            ops.append(scene.Symbol(f"{key}-chosen", panel="bits", x=x, y=y, **look))
         if top:
             y = round(share_height(token, top), 4)
-            ops.append(mark(f"{key}-share", "symbol", panel="mass", x=x, y=y, **look))
+            ops.append(scene.Symbol(f"{key}-share", panel="mass", x=x, y=y, **look))
         look = {"state": "chosen", "fill": "tint" if likeliest else "outline"}
         if node in self.given:
             copied = self.given[node] == "copied"
@@ -110,7 +113,7 @@ class Entropy:
                 shared["hover"][0] + (": copied from another lane" if copied else ": inserted by hand")
             ]
         look |= {"text": self._shown(token), **shared}
-        return [*ops, mark(f"{key}-token", "cell", panel="tokens", x=x, y=0, w=0.96, h=1, **look)]
+        return [*ops, scene.Cell(f"{key}-token", panel="tokens", x=x, y=0, w=0.96, h=1, **look)]
 
     def _bars(self, key: str, x: int, top: list, node: int) -> list[Op]:
         """The stacked top tokens of one column; `top`: [token, log-probability], most likely first."""
@@ -119,7 +122,7 @@ class Entropy:
             high = low + math.exp(logprob)
             place = {"panel": "mass", "x": x, "w": 0.84, "y0": round(low, 4), "y1": round(high, 4)}
             line = f"{self._shown(token)}: p {probability(high - low)}, rank {rank + 1}"
-            ops.append(mark(f"{key}-bar{rank}", "bar", **place, rank=rank, node=node, hover=[line]))
+            ops.append(scene.Bar(f"{key}-bar{rank}", **place, rank=rank, node=node, hover=[line]))
             low = high
         return ops
 
@@ -128,17 +131,17 @@ class Entropy:
         if bits <= self.ceiling:
             return []
         self.ceiling = 2 * math.ceil(bits / 2)
-        return [{"id": "bits", "set": {"y0": self.ceiling, "ticks": ticks(self.ceiling)}}]
+        return [scene.Change("bits", y0=self.ceiling, ticks=ticks(self.ceiling))]
 
     def _fork(self, key: str, x: int, top: list, bits: float, token: int) -> list[Op]:
         """The amber column with ▼, and above it the two most likely tokens that were not taken."""
         others = [(fit(self._shown(t), 60, 11), probability(math.exp(lp))) for t, lp in top if t != token][:2]
         widest = max(cells(shown) for shown, _ in others)
         ops = [
-            mark(f"{key}-band-{panel}", "band", panel=panel, x0=x - 0.47, x1=x + 0.47, role="amber")
+            scene.Band(f"{key}-band-{panel}", panel=panel, x0=x - 0.47, x1=x + 0.47, role="amber")
             for panel in ("bits", "mass", "tokens")
         ]
-        ops.append(mark(f"{key}-fork", "symbol", panel="forks", x=x, y=0.3, glyph="triangle", role="amber"))
+        ops.append(scene.Symbol(f"{key}-fork", panel="forks", x=x, y=0.3, glyph="triangle", role="amber"))
         look = {
             "face": "mono",
             "role": "ink",
@@ -151,9 +154,7 @@ class Entropy:
             # Both lines have the same width: a collision drops both or neither; the higher entropy stays.
             text = NO_BREAK + shown + NO_BREAK * (widest - cells(shown) + 1) + p + NO_BREAK
             ops.append(
-                mark(
-                    f"{key}-other{line}", "label", panel="forks", x=x, y=2.1 - 0.95 * line, text=text, **look
-                )
+                scene.Label(f"{key}-other{line}", panel="forks", x=x, y=2.1 - 0.95 * line, text=text, **look)
             )
         return ops
 
@@ -176,19 +177,14 @@ class Entropy:
         return visible(self.header.vocabulary.get(token, b"?"))
 
 
-def mark(key: str, kind: str, **fields: Any) -> Op:
-    """The birth of a mark."""
-    return {"id": key, "kind": kind, **fields}
-
-
 def panels() -> list[Op]:
     """From top to bottom: what could have come, bits, probability mass, the tokens. y0 is a panel's top."""
     shares = [[0, "0"], [0.5, ".5"], [1, "1"]]
     return [
-        mark("forks", "panel", y0=2.8, y1=0, px=42, from_px=ROOMIEST),
-        mark("bits", "panel", y0=6, y1=0, share=0.82, ticks=ticks(6)),
-        mark("mass", "panel", y0=1.1, y1=0, share=0.18, ticks=shares, from_px=ROOMY),
-        mark("tokens", "panel", y0=-0.55, y1=0.55, px=28),
+        scene.Panel("forks", y0=2.8, y1=0, px=42, from_px=ROOMIEST),
+        scene.Panel("bits", y0=6, y1=0, share=0.82, ticks=ticks(6)),
+        scene.Panel("mass", y0=1.1, y1=0, share=0.18, ticks=shares, from_px=ROOMY),
+        scene.Panel("tokens", y0=-0.55, y1=0.55, px=28),
     ]
 
 

@@ -5,7 +5,12 @@ x is the token position. If a lane tested what its positions waited for, the nod
 no strategy.
 """
 
-from visualizers.scene.marks import Header, Op, view
+from dataclasses import replace
+
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
 from visualizers.views.any_lane.graph_tokens import Tokens
 from visualizers.views.any_lane.graph_waits import Waiting
 
@@ -17,34 +22,14 @@ class Graph:
     def __init__(self, header: Header):
         self.shape = Waiting(header) if header.parameters.get("dependencies") else Tokens(header)
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and panels."""
         panels = [
-            {
-                "id": "heading",
-                "panel": "heading",
-                "kind": "panel",
-                "y0": 0,
-                "y1": 1,
-                "px": 20,
-                "px_narrow": 36,
-            },
-            {"id": "graph", "kind": "panel", "y0": self.shape.TOP, "y1": 1, "share": 1, "grow": True},
+            scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+            scene.Panel("graph", y0=self.shape.TOP, y1=1, share=1, grow=True),
         ]
         own = self.shape.head()
-        return {
-            "title": self.title,
-            "row": 28,
-            "row_tall": 44,
-            "column": 60,
-            "column_narrow": 54,
-            "wide": 66,
-            "widest": 84,
-            "right": 8,
-            "overview": "rows",
-            **own,
-            "ops": [*panels, *own.get("ops", [])],
-        }
+        return replace(own, ops=[*panels, *own.ops])
 
     def feed(self, step) -> list[Op]:
         """The ops of one step."""

@@ -12,21 +12,17 @@ import math
 from decoders.refusal import Refusal
 from decoders.trace.costs import Costs
 from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.number_format import many
+from decoders.trace.token_text import visible
+from visualizers import scene
 from visualizers.analysis.distribution_stages import tolerated
 from visualizers.graphs.lattice import merged
 from visualizers.graphs.token_tree import is_draft, read, trunk
-from visualizers.scene.marks import (
-    STATES,
-    Header,
-    Op,
-    compared,
-    many,
-    probability,
-    scroll_row,
-    source_lines,
-    visible,
-)
-from visualizers.scene.verdict_marks import GLYPHS, look
+from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene.marks import Op
+from visualizers.scene.verdict_marks import GLYPHS, STATES, look
+from visualizers.scene.view import Header
+from visualizers.scene.words import compared, probability, source_lines
 
 WIDE, TALL = 0.8, 0.72  # of a token's box, in columns and rows
 ENDS = (-0.34, -0.17, 0.0, 0.17, 0.34)  # x offsets of the ends of texts without a box
@@ -57,21 +53,29 @@ class Tokens:
         self.lattice: dict | None = None  # attributes of the lattice's graph, once a text has ended
         self.front = 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Question, layout, the end of the prompt."""
         text = visible(self.header.vocabulary.get(self.header.prompt[-1], b"?"))
         place = {"panel": "graph", "node": self.root, "x": 0, "y": 0, "w": WIDE, "h": TALL, "text": text}
         seen = {"state": "prompt", "fill": "tint", "hover": [f"{text}  the end of the prompt"]}
-        return {
-            "question": "What was opened or drafted? Where do paths meet? What do all texts share?",
-            "first": 0,
-            "left": 8,
-            "axis": "token position",
-            "ops": [
+        return Layout(
+            question="What was opened or drafted? Where do paths meet? What do all texts share?",
+            first=0,
+            row=28,
+            row_tall=44,
+            column=60,
+            column_narrow=54,
+            wide=66,
+            widest=84,
+            right=8,
+            overview="rows",
+            left=8,
+            axis="token position",
+            ops=[
                 scroll_row(0, "graph", -0.5, 0.5),
-                {"id": f"n{self.root}", "kind": "cell", **place, **seen},
+                scene.Cell(f"n{self.root}", **place, **seen),
             ],
-            "legend": [
+            legend=[
                 ["cell:chosen", "■", "chosen", "taken"],
                 ["cell:accepted", "■", "accepted", "accepted"],
                 ["cell:tolerated", "≈", "tolerated", "accepted, though not the target's best"],
@@ -87,7 +91,7 @@ class Tokens:
                 ["path", "→", "link", "merged into the same node"],
                 ["symbol", "•", "ink", "in every finished text"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: new nodes, what became of others, and what the whole graph says now."""
@@ -103,7 +107,7 @@ class Tokens:
         if any(self._status(node) in ("finished", "merged") for node in touched):
             ops += self._share()
         words = self._words()
-        ops.append({"id": "heading", "set": {"lead": words[0], "heading": words[1], "short": words[2]}})
+        ops.append(scene.Change("heading", lead=words[0], heading=words[1], short=words[2]))
         path = [e.nodes[-1] for e in step.of(Commit) if e.nodes]
         here = max((self._column(n) for n in touched if n in self.row), default=0)
         if path and not self.drafted:  # a search ends at the text that it takes, however far it has searched
@@ -112,7 +116,7 @@ class Tokens:
             self.front = here if self.drafted else max(self.front, here)
         low = self.row[path[-1]] if path else len(self.taken) - 1
         caption = f"Step {step.index + 1}: {words[0]}{words[1]}"
-        return [*ops, {"front": [self.front, low + 0.5]}, {"say": caption}]
+        return [*ops, scene.Front(self.front, low + 0.5), scene.Say(caption)]
 
     # ---- what the step says ------------------------------------------------------------------
     def _take_in(self, step) -> list[int]:
@@ -217,13 +221,13 @@ class Tokens:
         x, y = self._column(node), self.row[node]
         place = {"panel": "graph", "node": node, "x": x, "y": y, "w": WIDE, "h": TALL}
         look = {**self._look(self._state(node)), "text": self._word(node), "hover": self._hover(node)}
-        return [self._line(node, x - WIDE / 2, y), {"id": f"n{node}", "kind": "cell", **place, **look}]
+        return [self._line(node, x - WIDE / 2, y), scene.Cell(f"n{node}", **place, **look)]
 
     def _line(self, node: int, x: float, y: float) -> Op:
         """The line from a node's parent to (x, y)."""
         start = {"x0": self._column(node) - 1 + WIDE / 2, "y0": self.row[self._parent(node)]}
-        line = {"id": f"e{node}", "kind": "edge", "panel": "graph", **start, "x1": round(x, 3), "y1": y}
-        return {**line, "state": self._edge(node)}
+        end = {"x1": round(x, 3), "y1": y}
+        return scene.Edge(f"e{node}", panel="graph", **start, **end, state=self._edge(node))
 
     def _end(self, node: int) -> list[Op]:
         """A text that ends beside others: a small square below the row of its parent, in its own column."""
@@ -231,13 +235,13 @@ class Tokens:
         self.row[node], count = self.row[parent], self.ends.get(parent, 0)
         self.ends[parent] = count + 1
         x, y = self._column(node) + ENDS[min(count, len(ENDS) - 1)], self.row[node] + 0.48
-        square = {"id": f"n{node}", "kind": "node", "panel": "graph", "node": node, "x": x, "y": y}
+        place = {"panel": "graph", "node": node, "x": x, "y": y}
         look = {"state": "finished", "hover": self._hover(node), "drawn": count < len(ENDS)}
-        return [self._line(node, x, y), {**square, **look}]
+        return [self._line(node, x, y), scene.Node(f"n{node}", **place, **look)]
 
     def _restate(self, node: int) -> list[Op]:
         changed = {**self._look(self._state(node)), "hover": self._hover(node)}
-        return [{"id": f"n{node}", "set": changed}, {"id": f"e{node}", "set": {"state": self._edge(node)}}]
+        return [scene.Change(f"n{node}", **changed), scene.Change(f"e{node}", state=self._edge(node))]
 
     def _state(self, node: int) -> str:
         status, known = self._status(node), self.graph.nodes[node]
@@ -280,8 +284,8 @@ class Tokens:
         points = [[x0 + side, y0], [gap, y0], [gap, between], [x1, between], [x1, y1 + TALL / 2 * above]]
         self.merges += 1
         look = {"role": "link", "width": 1.4, "head": True}
-        path = {"id": f"m{node}.{self.merges}", "kind": "path", "panel": "graph", **look}
-        return [{**path, "points": [[round(x, 3), round(y, 3)] for x, y in points]}]
+        points = [[round(x, 3), round(y, 3)] for x, y in points]
+        return [scene.Path(f"m{node}.{self.merges}", panel="graph", points=points, **look)]
 
     # ---- what the whole graph says -----------------------------------------------------------
     def _share(self) -> list[Op]:
@@ -292,15 +296,16 @@ class Tokens:
             return []
         shared, before = {n for n in self.lattice["shared"] if n in self.row}, self.shared
         self.shared = shared
-        ops = [{"id": f"s{n}", "set": {"gone": True}} for n in sorted(before - shared)]
+        ops = [scene.Change(f"s{n}", gone=True) for n in sorted(before - shared)]
         for node in sorted(shared - before):
             if node in self.dotted:
-                ops.append({"id": f"s{node}", "set": {"gone": False}})
+                ops.append(scene.Change(f"s{node}", gone=False))
                 continue
             self.dotted.add(node)
             x, y = self._column(node) - WIDE / 2 + 0.06, self.row[node] - 0.48  # above its box
-            dot = {"id": f"s{node}", "kind": "symbol", "panel": "graph", "x": round(x, 3), "y": round(y, 3)}
-            ops.append({**dot, "glyph": "dot", "role": "ink", "size": 5, "node": node})
+            place = {"panel": "graph", "x": round(x, 3), "y": round(y, 3)}
+            dot = {"glyph": "dot", "role": "ink", "size": 5, "node": node}
+            ops.append(scene.Symbol(f"s{node}", **place, **dot))
         return ops
 
     def _words(self) -> tuple[str, str, str]:

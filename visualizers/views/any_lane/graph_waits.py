@@ -6,8 +6,13 @@ waits; the longest chain of all is drawn strong, with filled boxes.
 """
 
 from decoders.trace.events import Propose
+from decoders.trace.number_format import many
+from decoders.trace.token_text import visible
+from visualizers import scene
 from visualizers.graphs.links import Waits, critical_path
-from visualizers.scene.marks import Header, Op, many, visible
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header
 
 WIDE, TALL = 0.8, 0.72  # of a position's box, in columns and rows
 NAMED = 6  # tokens of the longest chain that the heading names
@@ -25,22 +30,29 @@ class Waiting:
         self.chain: list[int] = []  # positions of the longest chain
         self.used: set[int] = set()  # iterations in which something became final
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Question and layout."""
-        return {
-            "question": "Which positions waited for which others? How many iterations were unavoidable?",
-            "first": 1,
-            "row": 26,
-            "left": 92,
-            "left_narrow": 30,
-            "axis": "token position",
-            "legend": [
+        return Layout(
+            question="Which positions waited for which others? How many iterations were unavoidable?",
+            first=1,
+            row=26,
+            row_tall=44,
+            column=60,
+            column_narrow=54,
+            wide=66,
+            widest=84,
+            right=8,
+            overview="rows",
+            left=92,
+            left_narrow=30,
+            axis="token position",
+            legend=[
                 ["cell:accepted", "■", "accepted", "final; filled: on the longest chain of waits"],
                 ["hook", "└", "link", "waited for"],
                 ["cell:prompt", "□", "soft", "given"],
                 ["cell:forced", "⚑", "forced", "inserted by hand"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: positions that are final now, what they waited for, and the longest chain."""
@@ -55,9 +67,9 @@ class Waiting:
         if max(nodes[place]["min_iterations"] for place in final) > len(self.chain):
             ops += self._lead(critical_path(self.waits.graph).positions)
         lead, rest, short = self._words()
-        ops.append({"id": "heading", "set": {"lead": lead, "heading": rest, "short": short}})
-        ops.append({"front": [final[-1], nodes[final[-1]]["min_iterations"] + 0.75]})
-        return [*ops, {"say": f"{len(nodes)} final. {lead}{rest}"}]
+        ops.append(scene.Change("heading", lead=lead, heading=rest, short=short))
+        ops.append(scene.Front(final[-1], nodes[final[-1]]["min_iterations"] + 0.75))
+        return [*ops, scene.Say(f"{len(nodes)} final. {lead}{rest}")]
 
     def _given(self, event) -> list[Op]:
         """The box of a token that the lane begins with: final before anything ran."""
@@ -68,8 +80,8 @@ class Waiting:
             state = {"state": "forced", "fill": "outline", "glyph": "⚑"}
         hover = [f"{text}: " + ("inserted by hand" if forced else "copied from another lane")]
         place = {"panel": "graph", "x": self.given, "y": 0, "w": WIDE, "h": TALL, "node": event.node}
-        cell = {"id": f"g{self.given}", "kind": "cell", **place, **state, "text": text, "hover": hover}
-        return [cell] if self.given > 1 else [{"id": "graph", "set": {"y0": -0.6}}, row(0, "given"), cell]
+        cell = scene.Cell(f"g{self.given}", **place, **state, text=text, hover=hover)
+        return [cell] if self.given > 1 else [scene.Change("graph", y0=-0.6), row(0, "given"), cell]
 
     def _birth(self, place: int) -> list[Op]:
         """A position, the names of rows down to its own, and a link from each one that it waited for."""
@@ -80,7 +92,7 @@ class Waiting:
         at = {"panel": "graph", "x": place, "y": known["min_iterations"], "w": WIDE, "h": TALL}
         look = {"state": "accepted", "fill": "tint", "text": self._word(place), "hover": self._hover(place)}
         look["cell"] = [place, 0]  # the end of its links
-        ops.append({"id": f"p{place}", "kind": "cell", **at, **look})
+        ops.append(scene.Cell(f"p{place}", **at, **look))
         for source in sorted(self.waits.graph.predecessors(place)):
             high = self.waits.graph.nodes[source]["min_iterations"]
             ends = {
@@ -91,19 +103,19 @@ class Waiting:
                 "to": {"cell": [place, 0]},
             }
             hover = [f"{self._named(source)} → {self._named(place)}: waited for it"]
-            link = {"id": f"h{source}-{place}", "kind": "hook", "panel": "graph", **ends}
-            ops.append({**link, "strong": False, "hover": hover})
+            key = f"h{source}-{place}"
+            ops.append(scene.Hook(key, panel="graph", **ends, strong=False, hover=hover))
         return ops
 
     def _lead(self, chain: list[int]) -> list[Op]:
         """Makes the longest chain strong, and the one before weak again where they differ."""
         before, self.chain = self.chain, chain
         ops = [
-            {"id": f"p{place}", "set": {"fill": "filled" if place in chain else "tint"}}
+            scene.Change(f"p{place}", fill="filled" if place in chain else "tint")
             for place in sorted(set(before) ^ set(chain))
         ]
         old, new = (set(zip(path, path[1:], strict=False)) for path in (before, chain))
-        return ops + [{"id": f"h{a}-{b}", "set": {"strong": (a, b) in new}} for a, b in sorted(old ^ new)]
+        return ops + [scene.Change(f"h{a}-{b}", strong=(a, b) in new) for a, b in sorted(old ^ new)]
 
     def _words(self) -> tuple[str, str, str]:
         """Heading: its bold words, the rest, and a short form of the rest."""
@@ -140,4 +152,4 @@ def unavoidable(needed: int, used: int) -> str:
 def row(y: int, name: str) -> Op:
     """A row and its name at the left."""
     place = {"panel": "graph", "y0": y - 0.5, "y1": y + 0.5}
-    return {"id": f"r{y}", "kind": "row", **place, "text": name, "short": str(y)}
+    return scene.Row(f"r{y}", **place, text=name, short=str(y))

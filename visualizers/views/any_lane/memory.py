@@ -9,8 +9,11 @@ import math
 
 from decoders.trace.events import Cell
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, view
-from visualizers.views.any_lane.entropy import mark
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 ALL = "all layers"
 ROW, MAX_LAYERS = 17, 48  # pixels of a layer's row; most layers for which there is room
@@ -43,26 +46,25 @@ class Memory:
         self.first: int | None = None  # the first column whose most likely token differs
         self.bytes: tuple[float, float] | None = None
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         ticks = [[0, "≤ 10⁻⁴"], [0.4, "0.01"], [0.8, "1"]]
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "first": 1,
-            "column": 26,
-            "wide": 44,
-            "left": 84,
-            "left_narrow": 64,
-            "right": 8,
-            "overview": "amount",
-            "ops": [
-                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=52),
-                mark("kl", "panel", y0=1.08, y1=-0.08, px=84, ticks=ticks),
-                mark("tokens", "panel", y0=-0.55, y1=0.55, px=26),
-                mark("map", "panel", y0=-0.6, y1=self._rows() - 0.4, px=max(40, ROW * self._rows())),
+        return Layout(
+            question=QUESTION,
+            first=1,
+            column=26,
+            wide=44,
+            left=84,
+            left_narrow=64,
+            right=8,
+            overview="amount",
+            ops=[
+                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=52),
+                scene.Panel("kl", y0=1.08, y1=-0.08, px=84, ticks=ticks),
+                scene.Panel("tokens", y0=-0.55, y1=0.55, px=26),
+                scene.Panel("map", y0=-0.6, y1=self._rows() - 0.4, px=max(40, ROW * self._rows())),
             ],
-            "legend": [
+            legend=[
                 ["cell:chosen", "▪", "chosen", "full"],
                 ["cell:forced", "⚑", "forced", "first token, kept for all"],
                 ["cell:amount", "▪", "soft", "quantised, projected, without channels"],
@@ -71,7 +73,7 @@ class Memory:
                 ["symbol:ink", "●", "ink", "KL from the full cache, in nats"],
                 ["symbol:live", "◇", "live", "its top-1 token differs"],
             ],
-        }
+        )
 
     def _rows(self) -> int:
         """The number of rows of the map."""
@@ -96,7 +98,7 @@ class Memory:
         if not sizes:
             return ops
         self.bytes = sizes[-1].total, sizes[-1].parts.get("full", 0.0)
-        return [*ops, self._heading(), {"front": [self.count, 0]}, {"say": self._say(len(cells))}]
+        return [*ops, self._heading(), scene.Front(self.count, 0), scene.Say(self._say(len(cells)))]
 
     def _token(self, place: int, token: int, node: int | None = None) -> Op:
         """The chip of a position."""
@@ -104,7 +106,7 @@ class Memory:
         shape = {"state": "prompt" if node is None else "chosen", "fill": "tint"}
         where = {"panel": "tokens", "x": place + 1, "y": 0, "w": 0.96, "h": 1}
         own = {} if node is None else {"node": node}
-        return mark(f"t{place}", "cell", **where, **shape, **own, text=text, hover=[text])
+        return scene.Cell(f"t{place}", **where, **shape, **own, text=text, hover=[text])
 
     def _drift(self, x: int, node: int, score: Measure) -> list[Op]:
         """A dot of the trace of KL, and the line to it."""
@@ -115,12 +117,12 @@ class Memory:
             self.first = x
         here = [x, round(y, 4)]
         if self.before is not None:
-            ops.append(mark(f"p{x}", "path", panel="kl", points=[self.before, here], role="soft", width=1.4))
+            ops.append(scene.Path(f"p{x}", panel="kl", points=[self.before, here], role="soft", width=1.4))
         self.before = here
         words = [f"{self.nodes.text(node)}: KL {score.total:.2g} nats from the full cache"]
         words += ["the full cache's top-1 token differs"] if changed else []
         look = {"glyph": "diamond", "role": "live"} if changed else {"glyph": "dot", "role": "ink"}
-        return [*ops, mark(f"d{x}", "symbol", panel="kl", x=x, y=here[1], node=node, hover=words, **look)]
+        return [*ops, scene.Symbol(f"d{x}", panel="kl", x=x, y=here[1], node=node, hover=words, **look)]
 
     def _slots(self, cells: list[Cell]) -> list[Op]:
         """The map's cells that changed; all of them where layers differ for the first time."""
@@ -128,8 +130,8 @@ class Memory:
         named = [layer_of(cell.level) + 1 for cell in cells if cell.level != ALL]
         if named and not self.layers:
             self.layers = min(MAX_LAYERS, max(named))
-            ops = [{"id": f"m-1.{place}", "set": {"gone": True}} for _, place in self.state]
-            ops += [{"id": "r-1", "set": {"gone": True}}] if self.state else []
+            ops = [scene.Change(f"m-1.{place}", gone=True) for _, place in self.state]
+            ops += [scene.Change("r-1", gone=True)] if self.state else []
             ops += [self._row(layer, f"layer {layer + 1}") for layer in range(self.layers)]
             known, self.state = self.state, {}
             for (_, place), state in known.items():
@@ -146,7 +148,7 @@ class Memory:
 
     def _row(self, layer: int, text: str) -> Op:
         y = max(0, layer)
-        return mark(f"r{layer}", "row", panel="map", y0=y - 0.5, y1=y + 0.5, text=text, rule=False)
+        return scene.Row(f"r{layer}", panel="map", y0=y - 0.5, y1=y + 0.5, text=text, rule=False)
 
     def _cell(self, layer: int, place: int, state: str) -> Op:
         """A slot, drawn or drawn again."""
@@ -158,9 +160,9 @@ class Memory:
         name = ALL if layer < 0 else f"layer {layer + 1}"
         hover = [f"{self.nodes.word(self.token[place])} in {name}: {WORDS.get(state, state)}"]
         if known:
-            return {"id": f"m{layer}.{place}", "set": {**shape, "hover": hover}}
+            return scene.Change(f"m{layer}.{place}", **shape, hover=hover)
         where = {"panel": "map", "x": place + 1, "y": max(0, layer), "w": 0.92, "h": 0.86}
-        return mark(f"m{layer}.{place}", "cell", **where, **shape, hover=hover)
+        return scene.Cell(f"m{layer}.{place}", **where, **shape, hover=hover)
 
     def _heading(self) -> Op:
         """`61% of the full cache`, and the mean KL."""
@@ -174,7 +176,7 @@ class Memory:
                 if self.first
                 else ", no token changed."
             )
-        return {"id": "heading", "set": {"lead": lead, "heading": rest}}
+        return scene.Change("heading", lead=lead, heading=rest)
 
     def _say(self, changed: int) -> str:
         kept, full = self.bytes

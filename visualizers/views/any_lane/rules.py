@@ -6,8 +6,10 @@ into lines at its brackets.
 
 from decoders.trace.events import Commit
 from decoders.trace.scores import ConstraintPlace
-from visualizers.scene.marks import Header, Op, view
-from visualizers.views.any_lane.entropy import mark
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
 
 WIDE = 44  # characters of a line: as many as a phone has room for
 SHORT = 36  # characters of a bracket that stays in one line
@@ -37,36 +39,35 @@ class Rules:
         # role and place -> ids of the marks that stand
         self.shown: dict[tuple[str, int, int], list[str]] = {}
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and the text."""
         words = [
-            mark(f"w{row}", "label", x=indent + 0.5, y=row + 0.5, text=self._shown(line), **LOOK)
+            scene.Label(f"w{row}", x=indent + 0.5, y=row + 0.5, text=self._shown(line), **LOOK)
             for row, (indent, line) in enumerate(self.lines)
         ]
-        return {
-            "title": self.title,
-            "question": "Which rule does the output follow now? What may come next?",
-            "first": 1,
-            "column": CHARACTER,
-            "widest": CHARACTER,
-            "columns": max((indent + len(line) for indent, line in self.lines), default=1),
-            "row": 20,
-            "row_min": 16,
-            "row_tall": 22,
-            "left": 12,
-            "right": 8,
-            "axis": None,
-            "ops": [
-                mark("heading", "panel", y0=0, y1=1, px=22, px_narrow=38),
-                mark("text", "panel", y0=-0.2, y1=len(self.lines), share=1, grow=True),
-                mark("whole", "row", panel="text", y0=0, y1=len(self.lines), text="", rule=False),
+        return Layout(
+            question="Which rule does the output follow now? What may come next?",
+            first=1,
+            column=CHARACTER,
+            widest=CHARACTER,
+            columns=max((indent + len(line) for indent, line in self.lines), default=1),
+            row=20,
+            row_min=16,
+            row_tall=22,
+            left=12,
+            right=8,
+            axis=None,
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=22, px_narrow=38),
+                scene.Panel("text", y0=-0.2, y1=len(self.lines), share=1, grow=True),
+                scene.Row("whole", panel="text", y0=0, y1=len(self.lines), text="", rule=False),
                 *words,
             ],
-            "legend": [
+            legend=[
                 ["band:amber", "■", "live", "may come next"],
                 ["band:panel", "▭", "soft", "the rule around it"],
             ],
-        }
+        )
 
     def _shown(self, line: list[int]) -> str:
         """A line, whose white space keeps its width."""
@@ -82,7 +83,7 @@ class Rules:
         if newest is None:  # an end of text, or a text whose place is unknown
             over = {"lead": "over", "heading": ENDED, "short": ENDED}
             words = over if self.known else {"lead": "", "heading": UNKNOWN, "short": UNKNOWN}
-            return [*self._marks(set(), step.index), {"id": "heading", "set": words}]
+            return [*self._marks(set(), step.index), scene.Change("heading", **words)]
         self.known = True
         awaited, around = [[(start, stop) for start, stop in of] for of in (newest.awaited, newest.around)]
         wanted = {("panel", *place) for place in around} | {("amber", *place) for place in awaited}
@@ -92,16 +93,16 @@ class Rules:
         ends = "may end here" if newest.may_end else ""
         lead = "next" if awaited else "over"
         heading = ": " + ("; ".join(filter(None, (quoted + more, ends))) or "nothing more may come")
-        ops.append({"id": "heading", "set": {"lead": lead, "heading": heading, "short": heading}})
+        ops.append(scene.Change("heading", lead=lead, heading=heading, short=heading))
         if awaited and (place := self.at.get(awaited[0][0])):
-            ops.append({"front": [place[0], place[1] + 1]})
-        return [*ops, {"say": f"Step {step.index + 1}: {lead}{heading}."}]
+            ops.append(scene.Front(place[0], place[1] + 1))
+        return [*ops, scene.Say(f"Step {step.index + 1}: {lead}{heading}.")]
 
     def _marks(self, wanted: set[tuple[str, int, int]], step: int) -> list[Op]:
         """Bands behind these parts of the text, one for each of their lines, and none behind others."""
         ops: list[Op] = []
         for gone in self.shown.keys() - wanted:
-            ops += [{"id": name, "set": {"gone": True}} for name in self.shown.pop(gone)]
+            ops += [scene.Change(name, gone=True) for name in self.shown.pop(gone)]
         for key in sorted(wanted - self.shown.keys(), reverse=True):  # rules before what stands in them
             role, start, stop = key
             rows: dict[int, list[int]] = {}
@@ -113,7 +114,7 @@ class Rules:
             for row, columns in rows.items():
                 name = f"{role}-{start}-{stop}-{row}-{step}"
                 box = {"x0": min(columns) - 0.6, "x1": max(columns) + 0.6, "y0": row + 0.04, "y1": row + 0.96}
-                ops.append(mark(name, "band", panel="text", role=role, **box))
+                ops.append(scene.Band(name, panel="text", role=role, **box))
                 self.shown[key].append(name)
         return ops
 

@@ -10,8 +10,13 @@ from typing import Any
 
 from decoders.trace.events import Commit, Distribution, Propose
 from decoders.trace.scores import Measure, ScoreName
+from visualizers import scene
 from visualizers.analysis import distribution_stages
-from visualizers.scene.marks import Header, Nodes, Op, fit, probability, view
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import fit, probability
 
 ACROSS = 60  # columns of the picture; a stage takes an equal share of them
 LEFT = 0.5  # where the first column begins
@@ -37,26 +42,25 @@ class Sampler:
         self.sampled: set[int] = set()  # nodes recorded as drawn, whether with a known number or not
         self.shown = 0  # steps drawn so far
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend; every step brings its own panels."""
-        return {
-            "title": self.title,
-            "question": "What did each processor remove? Where did the random number fall?",
-            "first": 1,
-            "columns": "panel",  # all of them, even where the last one holds nothing
-            "column": 4,
-            "column_narrow": 3,
-            "left": GUTTER,
-            "right": 6,
-            "axis": None,
-            "legend": [
+        return Layout(
+            question="What did each processor remove? Where did the random number fall?",
+            first=1,
+            columns="panel",
+            column=4,
+            column_narrow=3,
+            left=GUTTER,
+            right=6,
+            axis=None,
+            legend=[
                 ["cell:amount", "▬", "soft", "probability"],
                 ["cell:filled", "▬", "ink", "the token that was taken"],
                 ["cell:dotted", "▭", "rejected", "removed here"],
                 ["symbol:amber", "▼", "live", "the random number u"],
                 ["label:unreached", "//", "unreached", "a bar that is cut"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """Hides the step before and draws the newest token of this one."""
@@ -81,7 +85,7 @@ class Sampler:
         if not known:
             return []
         hidden = [
-            {"id": f"{name}{self.shown}", "set": {"gone": True}}
+            scene.Change(f"{name}{self.shown}", gone=True)
             for name in ("titles", "rows", "draw")
             if self.shown
         ]
@@ -89,7 +93,7 @@ class Sampler:
         picture = Picture(self, known[-1], committed[known[-1]])
         for node in committed:  # earlier places are not needed again
             self.offers.pop(self.nodes.parent[node], None)
-        return [*hidden, *picture.ops(), {"front": [1, 0]}, {"say": picture.sentence()}]
+        return [*hidden, *picture.ops(), scene.Front(1, 0), scene.Say(picture.sentence())]
 
 
 class Picture:
@@ -147,14 +151,14 @@ class Picture:
         n, rows = self.number, len(self.order)
         high = 16 if len(self.columns) <= SIDE_BY_SIDE else 30
         panels = [
-            {"id": f"titles{n}", "kind": "panel", "y0": 0, "y1": 16, "px": 16, "px_narrow": high},
-            {"id": f"rows{n}", "kind": "panel", "y0": -0.5, "y1": ROWS + 0.5, "share": 1, "columns": ACROSS},
-            {"id": f"draw{n}", "kind": "panel", "y0": 0, "y1": 42, "px": 42},
+            scene.Panel(f"titles{n}", y0=0, y1=16, px=16, px_narrow=high),
+            scene.Panel(f"rows{n}", y0=-0.5, y1=ROWS + 0.5, share=1, columns=ACROSS),
+            scene.Panel(f"draw{n}", y0=0, y1=42, px=42),
         ]
         chosen = self.order.index(self.token)
         band = {"x0": LEFT, "x1": LEFT + ACROSS, "y0": chosen - 0.5, "y1": chosen + 0.5, "role": "amber"}
         band["parts"] = self.node
-        marks = [self._mark("rows", "band", **band), *self._names(rows)]
+        marks = [self._mark(scene.Band, "rows", **band), *self._names(rows)]
         wide, largest = ACROSS / max(2, len(self.columns)), max(max(table.values()) for table in self.tables)
         # one scale for all places and lanes with flat distributions
         largest = HALF if largest <= HALF else 1.0
@@ -171,12 +175,12 @@ class Picture:
                 )
         return [*panels, *marks, *self._draw()]
 
-    def _mark(self, panel: str, kind: str, **fields: Any) -> Op:
+    def _mark(self, kind: type[scene.Mark], panel: str, **fields: Any) -> Op:
         self.made += 1
-        return {"id": f"{self.number}.{self.made}", "kind": kind, "panel": f"{panel}{self.number}", **fields}
+        return kind(f"{self.number}.{self.made}", panel=f"{panel}{self.number}", **fields)
 
     def _label(self, panel: str, x: float, y: float, text: str, **fields: Any) -> Op:
-        return self._mark(panel, "label", x=round(x, 3), y=y, text=text, **{"align": "left", **fields})
+        return self._mark(scene.Label, panel, x=round(x, 3), y=y, text=text, **{"align": "left", **fields})
 
     def _names(self, rows: int) -> list[Op]:
         """Next to the rows: the tokens, faint if they are removed in the end."""
@@ -185,10 +189,10 @@ class Picture:
         for y, token in enumerate(self.order):
             look = {"role": "soft" if token in lost else "ink", "bold": token == self.token, "face": "mono"}
             text = fit(self._text(token), GUTTER - 12, 11)
-            names.append(self._mark("rows", "label", side="left", x=1, y=y, text=text, **look))
+            names.append(self._mark(scene.Label, "rows", side="left", x=1, y=y, text=text, **look))
         for y, text, role in ((rows, "all others", "soft"), (rows + 1, "removed", "rejected")):
             if y == rows or self.cuts:
-                names.append(self._mark("rows", "label", side="left", x=1, y=y, text=text, role=role))
+                names.append(self._mark(scene.Label, "rows", side="left", x=1, y=y, text=text, role=role))
         return names
 
     def _title(self, x: float, wide: float, i: int) -> Op:
@@ -229,7 +233,7 @@ class Picture:
 
     def _bar(self, x: float, y: int, width: float, **fields: Any) -> Op:
         width = round(max(width, 0.15), 3)
-        return self._mark("rows", "cell", x=round(x + width / 2, 3), y=y, w=width, h=0.66, **fields)
+        return self._mark(scene.Cell, "rows", x=round(x + width / 2, 3), y=y, w=width, h=0.66, **fields)
 
     def _rest(self, x: float, scale: float, wide: float, y: int, i: int) -> list[Op]:
         """The mass of tokens that are not listed, so that all is accounted for: a bar to the scale of the
@@ -274,7 +278,7 @@ class Picture:
             marks.append(self._piece(0.0, 1.0, None))  # the others' places are not recorded
         marks += [self._piece(start, end, token) for token, start, end in pieces]
         at = {"x": round(LEFT + ACROSS * u, 3), "y": DRAW_TOP - 3, "size": 12}
-        return [*marks, self._mark("draw", "symbol", glyph="triangle", role="amber", **at)]
+        return [*marks, self._mark(scene.Symbol, "draw", glyph="triangle", role="amber", **at)]
 
     def _undrawn(self) -> str:
         """The stages that have no column, by name."""
@@ -297,9 +301,9 @@ class Picture:
         place = {"x": round(LEFT + ACROSS * start + wide / 2, 3), "y": (DRAW_TOP + DRAW_BOTTOM) / 2}
         look = {"w": round(wide, 3), "h": DRAW_BOTTOM - DRAW_TOP, "state": "chosen"}
         if token is None:
-            return self._mark("draw", "cell", **place, **look | {"state": "unreached"}, fill="tint")
+            return self._mark(scene.Cell, "draw", **place, **look | {"state": "unreached"}, fill="tint")
         shared = {"text": self._text(token), "hover": [f"{self._text(token)}: {percent(end - start)}"]}
-        return self._mark("draw", "cell", **place, **look, fill="filled" if here else "tint", **shared)
+        return self._mark(scene.Cell, "draw", **place, **look, fill="filled" if here else "tint", **shared)
 
     # ---- words -------------------------------------------------------------------------------
     def _text(self, token: int) -> str:

@@ -8,8 +8,11 @@ import math
 
 from decoders.trace.costs import Costs, DraftRound
 from decoders.trace.events import FINAL_STATES, Cell, Commit, Distribution, Note, Propose, Verdict
+from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
-from visualizers.scene.marks import Nodes, many, probability, visible
+from decoders.trace.token_text import visible
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.words import probability
 
 CANVAS = "canvas"  # source of a drafted canvas, which is a node but no token of the text
 SCORES = {ScoreName.SUM_LOGPROB: "Σ log p"}  # names of scores as they are written

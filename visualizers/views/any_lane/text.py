@@ -11,8 +11,14 @@ import math
 
 from decoders.trace.events import Commit, Depend, Distribution, Propose, Verdict
 from decoders.trace.scores import Measure, Rank, ScoreName
+from visualizers import scene
 from visualizers.analysis.distribution_stages import tolerated
-from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.verdict_marks import STATES
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 from visualizers.views.any_lane.step_captions import Sentences
 
 SPACES = str.maketrans("␣↵⇥", " \n\t")  # the signs for white space, and what they stand for
@@ -41,26 +47,21 @@ class Text:
         self.made = 0
         self.best: int | None = None
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and the prompt's chips."""
         nodes = self.nodes
         ops = [
-            {
-                "id": f"p{i}",
-                "kind": "chip",
-                "state": "prompt",
-                "node": i,
-                "text": nodes.text(i),
-                "position": nodes.position[i],
+            scene.Chip(
+                f"p{i}",
+                state="prompt",
+                node=i,
+                text=nodes.text(i),
+                position=nodes.position[i],
                 **self._plain(i),
-            }
+            )
             for i in range(len(self.header.prompt))
         ]
-        return {
-            "title": self.title,
-            "question": "What is the text, and where does each piece come from?",
-            "ops": ops,
-        }
+        return Layout(question="What is the text, and where does each piece come from?", ops=ops)
 
     def feed(self, step) -> list[Op]:
         """New chips, chips that are now final, the live tail where it changed, and the step as a sentence."""
@@ -88,15 +89,15 @@ class Text:
                 case Depend() if event.kind == "copy":
                     spans[event.source] = "copied"
         ops = [*self._mark(spans), *self._commit(commits)]
-        ops += [{"id": self.chips[n], "set": {"span": mark}} for n, mark in marks.items() if n in self.chips]
-        return [*ops, *self._rewrite_tail(ranked), {"say": self.sentences.feed(step)}]
+        ops += [scene.Change(self.chips[n], span=mark) for n, mark in marks.items() if n in self.chips]
+        return [*ops, *self._rewrite_tail(ranked), scene.Say(self.sentences.feed(step))]
 
     def _mark(self, spans: dict[int, str]) -> list[Op]:
         """Marks the chips of these nodes as "copied" or "matched", and unmarks those of the step before."""
-        ops = [{"id": chip, "set": {"span": None}} for chip in self.marked]
+        ops = [scene.Change(chip, span=None) for chip in self.marked]
         chips = {n: f"p{n}" if n < len(self.header.prompt) else self.chips.get(n) for n in spans}
         self.marked = [chip for chip in chips.values() if chip]
-        return ops + [{"id": chips[n], "set": {"span": span}} for n, span in spans.items() if chips[n]]
+        return ops + [scene.Change(chips[n], span=span) for n, span in spans.items() if chips[n]]
 
     def _commit(self, commits) -> list[Op]:
         ops = []
@@ -108,9 +109,7 @@ class Text:
             )
             if self.tail and self.tail[0] == node:
                 self.tail.pop(0)
-                ops.append(
-                    {"id": self.chips[node], "set": {"state": self._state(node), **self._numbers(node)}}
-                )
+                ops.append(scene.Change(self.chips[node], state=self._state(node), **self._numbers(node)))
                 continue
             ops += self._hide(self.tail)
             self.tail = []
@@ -136,7 +135,7 @@ class Text:
         return ops
 
     def _hide(self, nodes: list[int]) -> list[Op]:
-        return [{"id": self.chips.pop(n), "set": {"gone": True}} for n in nodes]
+        return [scene.Change(self.chips.pop(n), gone=True) for n in nodes]
 
     def _state(self, node: int) -> str:
         verdict = self.verdicts.get(node)
@@ -162,18 +161,17 @@ class Text:
     def _chip(self, node: int, state: str) -> Op:
         self.made += 1
         self.chips[node] = f"c{self.made}"
-        return {
-            "id": f"c{self.made}",
-            "kind": "chip",
-            "node": node,
-            "state": state,
-            "text": self.nodes.text(node),
+        return scene.Chip(
+            f"c{self.made}",
+            node=node,
+            state=state,
+            text=self.nodes.text(node),
             **self._plain(node),
-            "position": self.nodes.position.get(node, 0),
-            "source": self.source.get(node, "target"),
-            "hover": self._hover(node, state),
+            position=self.nodes.position.get(node, 0),
+            source=self.source.get(node, "target"),
+            hover=self._hover(node, state),
             **self._numbers(node),
-        }
+        )
 
     def _plain(self, node: int) -> dict:
         """The token as it reads in the text, unless that is the chip's text with its signs as white space. A

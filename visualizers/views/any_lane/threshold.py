@@ -9,9 +9,14 @@ import math
 from collections import Counter
 
 from decoders.trace.events import Forward, Propose
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure
-from visualizers.scene.marks import Header, Nodes, Op, many, view
-from visualizers.views.any_lane.entropy import mark, ticks
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.views.any_lane.entropy import ticks
 
 ROWS = 2  # rows for what was done
 QUESTION = "When was the number above its limit? What happened then?"
@@ -31,30 +36,29 @@ class Threshold:
         self.ceiling = 4  # top of the panel; only ever grows, in steps of 2
         self.before: tuple[int, float] | None = None  # column and number of the token before
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "first": 1,
-            "column": 42,
-            "left": 92,
-            "left_narrow": 84,
-            "right": 8,
-            "overview": "amount",
-            "ops": [
-                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
-                mark("number", "panel", y0=self.ceiling, y1=0, share=1, ticks=ticks(self.ceiling)),
-                mark("rows", "panel", y0=-0.1, y1=ROWS + 0.1, px=34 * ROWS),
+        return Layout(
+            question=QUESTION,
+            first=1,
+            column=42,
+            left=92,
+            left_narrow=84,
+            right=8,
+            overview="amount",
+            ops=[
+                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("number", y0=self.ceiling, y1=0, share=1, ticks=ticks(self.ceiling)),
+                scene.Panel("rows", y0=-0.1, y1=ROWS + 0.1, px=34 * ROWS),
             ],
-            "legend": [
+            legend=[
                 ["step", "▂▃", "soft", "at this token"],
                 ["path:ink", "━", "ink", "the number that decides"],
                 ["path:live", "╌", "live", "its limit"],
                 ["band:amber", "▒", "live", "above the limit"],
                 ["cell:hatched", "▨", "soft", "reads what the other model wrote"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""
@@ -79,8 +83,8 @@ class Threshold:
         lead, rest, short = self._heading()
         return [
             *ops,
-            {"id": "heading", "set": {"lead": lead, "heading": rest, "short": short}},
-            {"say": ". ".join(captions) + "."},
+            scene.Change("heading", lead=lead, heading=rest, short=short),
+            scene.Say(". ".join(captions) + "."),
         ]
 
     def _watched(self, node: int, score) -> list[Op]:
@@ -96,31 +100,31 @@ class Threshold:
         self.now = level
         self.written[level] += 1
         self.reached[level] = x
-        place = {"panel": "number", "kind": "path"}
         ends = [[x - 0.5, limit], [x + 0.5, limit]]
-        ops.append(mark(f"s{x}", "step", panel="number", x=x, y=round(own, 4), node=node))
-        ops.append({**place, "id": f"l{x}", "points": ends, "role": "live", "width": 1.4, "dash": "dash"})
+        ops.append(scene.Step(f"s{x}", panel="number", x=x, y=round(own, 4), node=node))
+        limited = {"role": "live", "width": 1.4, "dash": "dash"}
+        ops.append(scene.Path(f"l{x}", panel="number", points=ends, **limited))
         if self.before is not None:
             points = [[self.before[0], round(self.before[1], 4)], [x, round(total, 4)]]
-            ops.append({**place, "id": f"m{x}", "points": points, "role": "ink", "width": 1.8})
+            ops.append(scene.Path(f"m{x}", panel="number", points=points, role="ink", width=1.8))
         self.before = (x, total)
         hover = [f"{self.nodes.text(node)}: {words(score)}"]
         dot = {"glyph": "dot", "role": "ink", "hover": hover, "node": node}
-        ops.append(mark(f"d{x}", "symbol", panel="number", x=x, y=round(total, 4), **dot))
+        ops.append(scene.Symbol(f"d{x}", panel="number", x=x, y=round(total, 4), **dot))
         if total > limit:
-            ops.append(mark(f"b{x}", "band", panel="number", x0=x - 0.5, x1=x + 0.5, role="amber"))
+            ops.append(scene.Band(f"b{x}", panel="number", x0=x - 0.5, x1=x + 0.5, role="amber"))
         look = {"state": "chosen", "fill": "tint" if self.rows[level] else "outline"}
         return [*ops, self._cell(node, min(self.rows[level], ROWS - 1), look, hover)]
 
     def _cell(self, node: int, row: int, look: dict, hover: list[str]) -> Op:
         shared = {"text": self.nodes.text(node), "hover": hover, "node": node}
         place = {"panel": "rows", "x": self.column, "y": row + 0.5, "w": 0.96, "h": 0.86}
-        return mark(f"t{self.column}", "cell", **place, **look, **shared)
+        return scene.Cell(f"t{self.column}", **place, **look, **shared)
 
     def _row(self, level: str) -> Op:
         """The row of a level that occurs for the first time."""
         row = self.rows[level] = len(self.rows)
-        return mark(f"r{row}", "row", panel="rows", y0=row, y1=row + 1, text=level, rule=False)
+        return scene.Row(f"r{row}", panel="rows", y0=row, y1=row + 1, text=level, rule=False)
 
     def _catch_up(self, level: str, tokens: int) -> list[Op]:
         """A hatched box over the columns that a model reads before it writes."""
@@ -134,14 +138,14 @@ class Threshold:
         place = {"panel": "rows", "x": first + (wide - 1) / 2, "y": self.rows[level] + 0.5, "w": wide - 0.04}
         look = {"h": 0.5, "state": "unreached", "fill": "hatched"}
         hover = [f"{level} reads {many(tokens, 'token')} in one forward"]
-        return [*ops, mark(f"c{self.column}-{level}", "cell", **place, **look, hover=hover)]
+        return [*ops, scene.Cell(f"c{self.column}-{level}", **place, **look, hover=hover)]
 
     def _grow(self, number: float) -> list[Op]:
         """A change of the upper panel when a number no longer fits under its ceiling."""
         if number <= self.ceiling:
             return []
         self.ceiling = 2 * math.ceil(number / 2)
-        return [{"id": "number", "set": {"y0": self.ceiling, "ticks": ticks(self.ceiling)}}]
+        return [scene.Change("number", y0=self.ceiling, ticks=ticks(self.ceiling))]
 
     def _heading(self) -> tuple[str, str, str]:
         """The bold words, the rest, and a short form of the rest."""

@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 from statistics import StatisticsError, correlation
 
 from decoders.trace.events import Distribution
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure
+from visualizers import scene
 from visualizers.scene.axis_scale import Scale
-from visualizers.scene.marks import Header, Nodes, Op, many, view
-from visualizers.views.any_lane.entropy import mark
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 from visualizers.views.any_lane.values_per_token import number, shown
 
 PANELS = 2
@@ -51,36 +55,35 @@ class ValueAgainstEntropy:
         self.clouds: dict[str, Cloud] = {}
         self.widest = float(BITS - 1)
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         panels = [
             panel
             for at in range(PANELS)
             for panel in (
-                mark(f"h{at}", "panel", panel=f"h{at}", y0=0, y1=1, px=17),
-                mark(f"n{at}", "panel", y0=1, y1=0, share=1, ticks=[]),
+                scene.Panel(f"h{at}", panel=f"h{at}", y0=0, y1=1, px=17),
+                scene.Panel(f"n{at}", y0=1, y1=0, share=1, ticks=[]),
             )
         ]
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "ops": [
-                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+        return Layout(
+            question=QUESTION,
+            ops=[
+                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
                 *panels,
             ],
-            "first": 0,
-            "columns": BITS,
-            "column": 24,
-            "widest": 400,
-            "gap": 6,
-            "left": 44,
-            "right": 8,
-            "axis": "entropy, bits",
-            "legend": [
+            first=0,
+            columns=BITS,
+            column=24,
+            widest=400,
+            gap=6,
+            left=44,
+            right=8,
+            axis="entropy, bits",
+            legend=[
                 ["symbol:live", "★", "live", "the newest token"],
                 ["symbol:ink", "●", "ink", "a token before it"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a point in each panel for each token that was committed."""
@@ -112,8 +115,8 @@ class ValueAgainstEntropy:
             f": correlation with the entropy, over {many(count, 'token')}.",
             f": correlation, {many(count, 'token')}.",
         )
-        heading = {"id": "heading", "set": {"lead": lead, "heading": rest, "short": short}}
-        return [*ops, heading, {"front": [self.widest, 0]}, {"say": ". ".join(captions) + "."}]
+        heading = scene.Change("heading", lead=lead, heading=rest, short=short)
+        return [*ops, heading, scene.Front(self.widest, 0), scene.Say(". ".join(captions) + ".")]
 
     def _has_room(self, name: str) -> bool:
         return name in self.clouds or len(self.clouds) < PANELS
@@ -127,10 +130,10 @@ class ValueAgainstEntropy:
         cloud.bits.append(bits)
         cloud.numbers.append(score.total)
         if cloud.scale.grow([score.total]):
-            ops.append({"id": f"n{at}", "set": cloud.scale.panel()})
+            ops.append(scene.Change(f"n{at}", **cloud.scale.panel()))
         if cloud.newest:
-            ops.append({"id": f"d{cloud.newest}", "set": {"role": "ink", "glyph": "dot"}})
-            ops.append({"id": f"l{cloud.newest}", "set": {"gone": True}})
+            ops.append(scene.Change(f"d{cloud.newest}", role="ink", glyph="dot"))
+            ops.append(scene.Change(f"l{cloud.newest}", gone=True))
         cloud.newest = f"{at}-{node}"
         place = {"panel": f"n{at}", "x": round(bits, 4), "y": round(score.total, 4)}
         shared = {"hover": [words, f"the target's entropy there: {bits:.2f} bits"], "node": node}
@@ -138,12 +141,12 @@ class ValueAgainstEntropy:
         text = {"text": self.nodes.text(node), "face": "mono", "role": "ink", "dy": dy}
         return [
             *ops,
-            mark(f"d{cloud.newest}", "symbol", **place, glyph="star", role="live", **shared),
-            mark(f"l{cloud.newest}", "label", **place, **text, priority=1),
+            scene.Symbol(f"d{cloud.newest}", **place, glyph="star", role="live", **shared),
+            scene.Label(f"l{cloud.newest}", **place, **text, priority=1),
         ]
 
     def _named(self, score) -> Op:
         """The name of a number that occurs for the first time, above its panel."""
         high, panel = score.scale, f"h{len(self.clouds)}"
         self.clouds[score.name] = Cloud(scale=Scale(MIN_SPAN * high, 0.0, high))
-        return {"id": panel, "set": {"lead": shown(score.name), "heading": f", between 0 and {high:g}"}}
+        return scene.Change(panel, lead=shown(score.name), heading=f", between 0 and {high:g}")

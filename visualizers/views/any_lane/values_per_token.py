@@ -7,8 +7,11 @@ traces share a panel, each relative to its own scale.
 """
 
 from decoders.trace.scores import Measure
-from visualizers.scene.marks import Header, Nodes, Op, view
-from visualizers.views.any_lane.entropy import mark
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 # the looks of as many values as there is room for
 LOOKS = ({"role": "ink", "glyph": "dot", "dash": ""}, {"role": "live", "glyph": "diamond", "dash": "dash"})
@@ -28,31 +31,30 @@ class ValuesPerToken:
         self.before: dict[str, list[float]] = {}  # name -> the newest point of its trace
         self.seen: dict[str, list[float]] = {}
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         ticks = [[0, "0"], [0.5, "½"], [1, "full"]]
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "first": 1,
-            "column": 42,
-            "left": 98,
-            "left_narrow": 84,
-            "right": 8,
-            "overview": "amount",
-            "ops": [
-                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
-                mark("traces", "panel", y0=1.08, y1=-0.08, share=1, ticks=ticks),
-                mark("tokens", "panel", y0=-0.55, y1=0.55, px=30),
-                mark("bars", "panel", y0=-0.1, y1=len(LOOKS) + 0.1, px=20 * len(LOOKS)),
+        return Layout(
+            question=QUESTION,
+            first=1,
+            column=42,
+            left=98,
+            left_narrow=84,
+            right=8,
+            overview="amount",
+            ops=[
+                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("traces", y0=1.08, y1=-0.08, share=1, ticks=ticks),
+                scene.Panel("tokens", y0=-0.55, y1=0.55, px=30),
+                scene.Panel("bars", y0=-0.1, y1=len(LOOKS) + 0.1, px=20 * len(LOOKS)),
             ],
-            "legend": [
+            legend=[
                 ["symbol:ink", "●", "ink", "the first number, as a share of its scale"],
                 ["symbol:live", "◇", "live", "the second"],
                 ["cell:amount", "▬", "soft", "position on its scale"],
                 ["cell:dashed", "▭", "soft", "not set for this token"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""
@@ -70,13 +72,13 @@ class ValuesPerToken:
             look = {"state": "chosen" if mine else "prompt", "fill": "tint" if mine else "dashed"}
             place = {"panel": "tokens", "x": self.column, "y": 0, "w": 0.96, "h": 1}
             text = {"text": self.nodes.text(node), "hover": words, "node": node}
-            ops.append(mark(f"t{self.column}", "cell", **place, **look, **text))
+            ops.append(scene.Cell(f"t{self.column}", **place, **look, **text))
             for event in mine:
                 ops += self._value(event, node, words)
             captions.append(words[0])
         if not captions:
             return []
-        return [*ops, *self._heading(), {"say": ". ".join(captions) + "."}]
+        return [*ops, *self._heading(), scene.Say(". ".join(captions) + ".")]
 
     def _value(self, score, node: int, words: list[str]) -> list[Op]:
         """One number of one token: a piece of its trace, and its bar. Nothing if all room is taken."""
@@ -89,16 +91,16 @@ class ValuesPerToken:
         look, share = LOOKS[at], round(min(1.0, max(0.0, score.total / score.scale)), 4)
         if before := self.before.get(score.name):
             line = {"role": look["role"], "width": 1.8} | ({"dash": look["dash"]} if look["dash"] else {})
-            ops.append(mark(f"p{at}-{x}", "path", panel="traces", points=[before, [x, share]], **line))
+            ops.append(scene.Path(f"p{at}-{x}", panel="traces", points=[before, [x, share]], **line))
         self.before[score.name] = [x, share]
         shared = {"hover": words, "node": node}
         look = {"glyph": look["glyph"], "role": look["role"]}
-        ops.append(mark(f"d{at}-{x}", "symbol", panel="traces", x=x, y=share, **look, **shared))
+        ops.append(scene.Symbol(f"d{at}-{x}", panel="traces", x=x, y=share, **look, **shared))
         scale = {"panel": "bars", "y": at + 0.5, "h": BAR, "state": "prompt", "fill": "amount", **shared}
-        ops.append(mark(f"f{at}-{x}", "cell", x=x, w=WIDE, weight=EMPTY, **scale))
+        ops.append(scene.Cell(f"f{at}-{x}", x=x, w=WIDE, weight=EMPTY, **scale))
         if share:
             place = {"x": round(x - WIDE / 2 + WIDE * share / 2, 4), "w": round(WIDE * share, 4)}
-            ops.append(mark(f"b{at}-{x}", "cell", **place, weight=FULL, **scale))
+            ops.append(scene.Cell(f"b{at}-{x}", **place, weight=FULL, **scale))
         self.seen[score.name].append(score.total)
         return ops
 
@@ -107,7 +109,7 @@ class ValuesPerToken:
         at = len(self.names)
         self.names.append(name)
         self.seen[name] = []
-        return mark(f"r{at}", "row", panel="bars", y0=at, y1=at + 1, text=shown(name), rule=False)
+        return scene.Row(f"r{at}", panel="bars", y0=at, y1=at + 1, text=shown(name), rule=False)
 
     def _heading(self) -> list[Op]:
         """The newest numbers, and the range of each so far."""
@@ -117,7 +119,7 @@ class ValuesPerToken:
         spans = (f"{shown(n)} from {min(self.seen[n]):.2f} to {max(self.seen[n]):.2f}" for n in self.names)
         means = ", ".join(f"{sum(self.seen[n]) / len(self.seen[n]):.2f}" for n in self.names)
         rest = {"heading": f"; so far {', '.join(spans)}.", "short": f"; on average {means}."}
-        return [{"id": "heading", "set": {"lead": lead.replace("-", "−"), **rest}}]
+        return [scene.Change("heading", lead=lead.replace("-", "−"), **rest)]
 
 
 def shown(name: str) -> str:

@@ -4,8 +4,15 @@ A fold over Propose, Rank ("word_error_rate", whose parts are the rates against 
 Knows no strategy.
 """
 
+from dataclasses import replace
+
 from decoders.trace.scores import Rank, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, probability, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 DARKEST = 0.6  # so that numbers on grey stay readable
 NUMBER, MEAN, RATE = 1.0, 1.5, 1.3  # widths in columns
@@ -19,28 +26,27 @@ class CandidateMatrix:
         self.nodes = Nodes(header)
         self.single = header.number("num_candidates", 1) == 1
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "How much do the candidates agree? Which one is nearest to all?",
-            "ops": [{"id": "table", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True}],
-            "first": 1,
-            "row": 24,
-            "column": 22,
-            "column_narrow": 16,
-            "wide": 36,
-            "widest": 60,
-            "columns": 28,
-            "clip": True,
-            "left": 8,
-            "right": 8,
-            "axis": None,
-            "legend": [
+        return Layout(
+            question="How much do the candidates agree? Which one is nearest to all?",
+            ops=[scene.Panel("table", y0=-0.1, y1=8, share=1, grow=True)],
+            first=1,
+            row=24,
+            column=22,
+            column_narrow=16,
+            wide=36,
+            widest=60,
+            columns=28,
+            clip=True,
+            left=8,
+            right=8,
+            axis=None,
+            legend=[
                 ["cell:chosen", "■", "chosen", "chosen: the lowest mean"],
                 ["cell:amount", "▪", "soft", "word error rate, if the candidate of that column were right"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """All of it, in the step that scores the candidates."""
@@ -52,7 +58,7 @@ class CandidateMatrix:
                 "role": "soft",
             }
             at = {"panel": "table", "x": 0.6, "y": 0.5, "align": "left", "face": "sans"}
-            return [{"id": "single", "kind": "label", **at, **words}]
+            return [scene.Label("single", **at, **words)]
         if not scores:
             return []
         order = sorted(scores, key=lambda event: event.node)  # candidates in the order of their numbers
@@ -62,7 +68,7 @@ class CandidateMatrix:
             ops += self._row(i, event, i == chosen, len(order))
         mean = probability(order[chosen].total)
         caption = f"Candidate {chosen + 1} is chosen: mean word error rate {mean} against all."
-        return [*ops, {"front": [1, 0]}, {"say": caption}]
+        return [*ops, scene.Front(1, 0), scene.Say(caption)]
 
     def _heading(self, count: int) -> list[Op]:
         """The names of the columns."""
@@ -70,7 +76,7 @@ class CandidateMatrix:
         names += [(str(j + 1), NUMBER + MEAN + j * RATE, RATE) for j in range(count)]
         look = {"role": "soft", "align": "center", "priority": 0, "panel": "table", "y": 0.5}
         labels = [
-            {"id": f"h{at}", "kind": "label", "x": round(0.5 + x + w / 2, 3), "w": w, "text": text, **look}
+            scene.Label(f"h{at}", x=round(0.5 + x + w / 2, 3), w=w, text=text, **look)
             for at, (text, x, w) in enumerate(names)
         ]
         return [row("heading", 0), *labels]
@@ -80,7 +86,7 @@ class CandidateMatrix:
         y, name = i + 1.5, f"candidate {i + 1}"
         text = "".join(map(self.nodes.text, self.nodes.path(event.node))).replace("␣", " ").strip()
         hover = [text, f"{name}: mean word error rate {probability(event.total)}"]
-        number = self._cell(f"n{i}", 0, NUMBER, y, str(i + 1), 0.0, chosen, hover) | {"node": event.node}
+        number = replace(self._cell(f"n{i}", 0, NUMBER, y, str(i + 1), 0.0, chosen, hover), node=event.node)
         mean = self._cell(f"a{i}", NUMBER, MEAN, y, short(event.total), event.total, chosen, hover)
         ops: list[Op] = [row(f"row{i}", i + 1), number, mean]
         for j, rate in enumerate(event.parts.values()):
@@ -91,7 +97,7 @@ class CandidateMatrix:
         x = round(0.8 + NUMBER + MEAN + count * RATE, 3)
         look = {"align": "left", "face": "sans", "role": "ink" if chosen else "soft", "bold": chosen}
         place = {"panel": "table", "x": x, "y": y}
-        return [*ops, {"id": f"t{i}", "kind": "label", **place, **look, "text": text, "node": event.node}]
+        return [*ops, scene.Label(f"t{i}", **place, **look, text=text, node=event.node)]
 
     def _cell(
         self, key: str, x: float, w: float, y: float, text: str, amount: float, chosen: bool, hover: list[str]
@@ -99,12 +105,12 @@ class CandidateMatrix:
         place = {"panel": "table", "x": round(0.5 + x + w / 2, 3), "y": y, "w": w - 0.08, "h": 0.9}
         look = {"state": "chosen", "fill": "filled"} if chosen else {"state": "prompt", "fill": "amount"}
         look |= {"weight": round(DARKEST * min(1.0, amount), 4)}
-        return {"id": key, "kind": "cell", **place, **look, "text": text, "hover": hover}
+        return scene.Cell(key, **place, **look, text=text, hover=hover)
 
 
 def row(key: str, y: float) -> Op:
     """A row without a name: a window that scrolls may begin there."""
-    return {"id": key, "kind": "row", "panel": "table", "y0": y, "y1": y + 1, "rule": False, "text": ""}
+    return scene.Row(key, panel="table", y0=y, y1=y + 1, rule=False, text="")
 
 
 def short(rate: float) -> str:

@@ -5,7 +5,12 @@ A fold over Cell: one mark per position, in the order of the text. Knows no stra
 """
 
 from decoders.trace.events import Cell
-from visualizers.scene.marks import Header, Op, many, view, visible
+from decoders.trace.number_format import many
+from decoders.trace.token_text import visible
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
 from visualizers.views.diffusion.cell_states import FILLED, fields
 
 COLUMNS = 8  # positions per line
@@ -23,23 +28,22 @@ class Canvas:
         self.filled: set[int] = set()
         self.newest: list[int] = []
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and layout; positions come with the first step."""
-        return {
-            "title": self.title,
-            "question": "Where does the text appear first? What would the model put at the masks?",
-            "first": 1,
-            "column": 46,
-            "column_narrow": 38,
-            "wide": 72,
-            "axis": None,
-            "columns": COLUMNS,
-            "row": 26,
-            "row_tall": 34,
-            "left": 40,
-            "left_narrow": 30,
-            "right": 8,
-            "legend": [
+        return Layout(
+            question="Where does the text appear first? What would the model put at the masks?",
+            first=1,
+            column=46,
+            column_narrow=38,
+            wide=72,
+            axis=None,
+            columns=COLUMNS,
+            row=26,
+            row_tall=34,
+            left=40,
+            left_narrow=30,
+            right=8,
+            legend=[
                 ["cell:accepted", "■", "accepted", "filled now"],
                 ["cell:bonus", "■", "bonus", "filled by a branch"],
                 ["cell:chosen", "□", "chosen", "filled before"],
@@ -52,7 +56,7 @@ class Canvas:
                 ["cell:dotted", "┄", "soft", "mask"],
                 ["cell:pruned", "✕", "pruned", "after the end"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step."""
@@ -65,12 +69,12 @@ class Canvas:
         ops: list[Op] = []
         for position in self.newest:
             if position not in cells:
-                ops.append({"id": f"c{position}", "set": {"state": "chosen", "fill": "outline", "glyph": ""}})
+                ops.append(scene.Change(f"c{position}", state="chosen", fill="outline", glyph=""))
         self.newest = []
         for position, event in sorted(cells.items()):
             ops += self._cell(position, event)
         now = len(self.newest)
-        ops.append({"say": f"{many(now, 'position')} filled, {len(self.filled)} in all."})
+        ops.append(scene.Say(f"{many(now, 'position')} filled, {len(self.filled)} in all."))
         return ops
 
     def _cell(self, position: int, event) -> list[Op]:
@@ -84,12 +88,12 @@ class Canvas:
             self.newest.append(position)
             self.filled.add(position)
         if position in self.seen:
-            return [{"id": f"c{position}", "set": look}]
+            return [scene.Change(f"c{position}", **look)]
         self.seen.add(position)
         at = position - self.prompt
         place = {"x": at % COLUMNS + 1, "y": at // COLUMNS, "w": 1, "h": 0.86}
         ops: list[Op] = []
         if at % COLUMNS == 0:
             row = {"y0": place["y"] - 0.5, "y1": place["y"] + 0.5, "text": str(at + 1), "rule": False}
-            ops.append({"id": f"r{at}", "kind": "row", **row})
-        return [*ops, {"id": f"c{position}", "kind": "cell", **place, **look}]
+            ops.append(scene.Row(f"r{at}", **row))
+        return [*ops, scene.Cell(f"c{position}", **place, **look)]

@@ -6,8 +6,14 @@ iteration is a table: a row per canvas, with its score as a bar and the masks as
 """
 
 from decoders.trace.events import Cell, Forward
+from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 from visualizers.views.diffusion.cell_states import FILLED, hover, look
 
 ANCHOR = "canvas anchor"  # level of the current canvas
@@ -27,37 +33,36 @@ class CanvasBranches:
         self.forwards = self.tokens = self.filled = self.canvases = self.extra = 0
         self.y = 0.0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "Which canvas leaves the model most confident? How likely was its extra token?",
-            "ops": [
-                {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-                {"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
+        return Layout(
+            question="Which canvas leaves the model most confident? How likely was its extra token?",
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("tables", y0=-0.1, y1=8, share=1, grow=True),
             ],
-            "first": 1,
-            "row": 22,
-            "row_tall": 30,
-            "column": 22,
-            "column_narrow": 7,
-            "wide": 28,
-            "widest": 40,
-            "columns": int(STRIP) + WIDEST,
-            "clip": True,
-            "left": 112,
-            "left_narrow": 64,
-            "right": 62,
-            "right_narrow": 34,
-            "axis": None,
-            "legend": [
+            first=1,
+            row=22,
+            row_tall=30,
+            column=22,
+            column_narrow=7,
+            wide=28,
+            widest=40,
+            columns=int(STRIP) + WIDEST,
+            clip=True,
+            left=112,
+            left_narrow=64,
+            right=62,
+            right_narrow=34,
+            axis=None,
+            legend=[
                 ["cell:accepted", "■", "accepted", "filled now; as a bar: C of the winner"],
                 ["cell:bonus", "■", "bonus", "the token that a branch adds"],
                 ["cell:forced", "⚑", "forced", "filled because some position must be"],
                 ["cell:amount", "▪", "soft", "mask; the stronger the grey, the surer its most likely token"],
                 ["cell:chosen", "▏", "chosen", "C of the anchor"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The table of one iteration."""
@@ -100,8 +105,8 @@ class CanvasBranches:
         return [
             *ops,
             heading,
-            {"front": [1, self.y]},
-            {"say": f"{say}{many(len(filled), 'position')} filled."},
+            scene.Front(1, self.y),
+            scene.Say(f"{say}{many(len(filled), 'position')} filled."),
         ]
 
     # ---- marks -----------------------------------------------------------------------------------
@@ -122,7 +127,7 @@ class CanvasBranches:
             text += ", a tie" if best.parts.get("tie") else ""
         place = {"panel": "tables", "x": 0.5, "y": round(self.y + HEADER / 2, 3), "align": "left"}
         look_ = {"text": text, "role": "ink", "face": "sans", "priority": 0}
-        return {"id": f"h{self.forwards}", "kind": "label", **place, **look_}
+        return scene.Label(f"h{self.forwards}", **place, **look_)
 
     def _table_row(self, at: int, level: str, y: float, scores, winner: str, verdicts) -> list[Op]:
         score, name = scores.get(level), "anchor"
@@ -139,7 +144,7 @@ class CanvasBranches:
             number = probability(score.total)
             right = {"right": f"C {number}", "right_short": number}
             right = {"right": "C", "right_short": "", "right_bold": number} if won else right
-        ops: list[Op] = [{"id": f"r{self.forwards}.{at}", "kind": "row", **place, **text, **right}]
+        ops: list[Op] = [scene.Row(f"r{self.forwards}.{at}", **place, **text, **right)]
         if score is None:
             return ops
         verdict = verdicts.get(score.node)
@@ -155,11 +160,10 @@ class CanvasBranches:
 
     def _bar(self, key: str, y: float, amount: float, won: bool, hovers: list[str]) -> list[Op]:
         x, w = BAR
-        box = {"kind": "cell", "panel": "tables", "y": round(y + 0.5, 3), "h": 0.5, "hover": hovers}
+        box = {"panel": "tables", "y": round(y + 0.5, 3), "h": 0.5, "hover": hovers}
         state = "accepted" if won else "pruned"
-        ops = [
-            {"id": f"o{self.forwards}.{key}", **box, "x": x + w / 2, "w": w, "state": state, "fill": "none"}
-        ]
+        whole = {"x": x + w / 2, "w": w, "state": state, "fill": "none"}
+        ops = [scene.Cell(f"o{self.forwards}.{key}", **box, **whole)]
         if amount > 0.01:
             wide = round(w * amount, 3)
             part = {
@@ -168,7 +172,7 @@ class CanvasBranches:
                 "state": state,
                 "fill": "filled" if won else "tint",
             }
-            ops.append({"id": f"c{self.forwards}.{key}", **box, **part})
+            ops.append(scene.Cell(f"c{self.forwards}.{key}", **box, **part))
         return ops
 
     def _tick(self, key: str, y: float, amount: float) -> Op:
@@ -181,7 +185,7 @@ class CanvasBranches:
             "h": 0.8,
         }
         look_ = {"state": "chosen", "fill": "filled", "hover": [f"the anchor's C: {probability(amount)}"]}
-        return {"id": f"t{self.forwards}.{key}", "kind": "cell", **place, **look_}
+        return scene.Cell(f"t{self.forwards}.{key}", **place, **look_)
 
     def _cells(self, at: int, y: float, positions: list[int], cells: dict) -> list[Op]:
         ops = []
@@ -198,7 +202,7 @@ class CanvasBranches:
                 fields = look(event.state) if event.state in FILLED else fields
                 fields |= {"hover": hover(event, shown)}
             key = f"g{self.forwards}.{at}.{position}"
-            ops.append({"id": key, "kind": "cell", **place, **fields, "text": shown})
+            ops.append(scene.Cell(key, **place, **fields, text=shown))
         return ops
 
     def _heading(self) -> Op:
@@ -207,7 +211,7 @@ class CanvasBranches:
         text = f", the others by the policy alone, in {many(self.forwards, 'forward')}; "
         work = f"{many(self.tokens, 'token')} evaluated"
         words = {"heading": f"{text}{work}, {per:.1f} canvases per forward.", "short": f"; {work}."}
-        return {"id": "heading", "set": {"lead": lead, **words}}
+        return scene.Change("heading", lead=lead, **words)
 
 
 def accepted(verdict) -> bool:

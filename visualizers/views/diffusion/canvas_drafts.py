@@ -6,7 +6,14 @@ may follow it. Knows no strategy.
 """
 
 from decoders.trace.events import Cell, Forward
-from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
+from decoders.trace.number_format import many
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.verdict_marks import STATES
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 from visualizers.views.diffusion.cell_states import FILLED
 
 SOURCE, LEVEL = "canvas", "canvas {}"  # source of drafted nodes; level of the cells that one adds
@@ -31,38 +38,37 @@ class CanvasDrafts:
         self.forwards = self.tokens = self.filled = self.accepted = 0
         self.y = 0.0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "Which drafted steps did a forward verify? Where did the model choose otherwise?",
-            "ops": [
-                {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-                {"id": "drafts", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
+        return Layout(
+            question="Which drafted steps did a forward verify? Where did the model choose otherwise?",
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("drafts", y0=-0.1, y1=8, share=1, grow=True),
             ],
-            "first": 0,
-            "row": 26,
-            "row_tall": 32,
-            "column": 78,
-            "column_narrow": 60,
-            "tight": 50,
-            "clip": True,
-            "columns": "seen",
-            "wide": 96,
-            "widest": 130,
-            "left": 78,
-            "left_narrow": 20,
-            "right": 96,
-            "right_narrow": 26,
-            "axis": "steps ahead",
-            "legend": [
+            first=0,
+            row=26,
+            row_tall=32,
+            column=78,
+            column_narrow=60,
+            tight=50,
+            clip=True,
+            columns="seen",
+            wide=96,
+            widest=130,
+            left=78,
+            left_narrow=20,
+            right=96,
+            right_narrow=26,
+            axis="steps ahead",
+            legend=[
                 ["cell:accepted", "■", "accepted", "drafted and verified; pale: filled without a draft"],
                 ["cell:chosen", "▢", "chosen", "the current canvas, its number of masks"],
                 ["cell:rejected", "✕", "rejected", "drafted, but the model chooses otherwise"],
                 ["cell:unreached", "┄", "unreached", "after a rejected one"],
                 ["cell:pruned", "▢", "pruned", "the same canvas, reached in another order"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The tree of one forward."""
@@ -102,9 +108,9 @@ class CanvasDrafts:
         hover = [self._words(own), "the model's own next step"]
         ops.append(self._box("own", end + 1, 0, self._short(own), "accepted", "tint", "", hover))
         ops.append(self._heading())
-        ops.append({"front": [end + 1, self.y + rows]})
+        ops.append(scene.Front(end + 1, self.y + rows))
         kept = f"{len(path)} of {many(len(born), 'draft')} accepted"
-        ops.append({"say": f"Forward {self.forwards}: {kept}, {many(now, 'position')} filled."})
+        ops.append(scene.Say(f"Forward {self.forwards}: {kept}, {many(now, 'position')} filled."))
         self.y += rows + GAP
         return ops
 
@@ -113,25 +119,18 @@ class CanvasDrafts:
         place = {"panel": "drafts", "y0": round(self.y, 3), "y1": round(self.y + rows, 3), "rule": False}
         names = {"text": f"forward {self.forwards}", "short": f"{self.forwards}", "label_y": self.y + 0.5}
         right = {"right": many(canvases, "canvas", "canvases"), "right_short": "", "right_bold": f"+{now}"}
-        return [{"id": f"r{self.forwards}", "kind": "row", **place, **names, **right}]
+        return [scene.Row(f"r{self.forwards}", **place, **names, **right)]
 
     def _box(self, key: str, x: float, y: float, text: str, state: str, fill: str, glyph: str, hover) -> Op:
         place = {"panel": "drafts", "x": x, "y": round(self.y + y + 0.5, 3), "w": WIDTH, "h": HEIGHT}
         look = {"state": state, "fill": fill} | ({"glyph": glyph} if glyph else {})
-        return {
-            "id": f"b{self.forwards}.{key}",
-            "kind": "cell",
-            **place,
-            **look,
-            "text": text,
-            "hover": hover,
-        }
+        return scene.Cell(f"b{self.forwards}.{key}", **place, **look, text=text, hover=hover)
 
     def _edge(self, key: str, start: tuple, end: tuple, state: str) -> Op:
         ends = {"x0": start[0] + WIDTH / 2, "x1": end[0] - WIDTH / 2}
         ends |= {"y0": round(self.y + start[1] + 0.5, 3), "y1": round(self.y + end[1] + 0.5, 3)}
         look = {"state": state, "weight": 0.5, "panel": "drafts"}
-        return {"id": f"e{self.forwards}.{key}", "kind": "edge", **ends, **look}
+        return scene.Edge(f"e{self.forwards}.{key}", **ends, **look)
 
     def _draft(self, event, verdict, x: int, y: int, cells: list) -> Op:
         fill, glyph = LOOKS[verdict.status]
@@ -153,7 +152,7 @@ class CanvasDrafts:
         text = f": {many(self.filled, 'position')} in {many(self.forwards, 'forward')}"
         text += f"; {many(self.tokens, 'token')} evaluated."
         lead = f"{many(self.accepted, 'forward')} saved"  # each accepted draft is a step of the policy alone
-        return {"id": "heading", "set": {"lead": lead, "heading": text}}
+        return scene.Change("heading", lead=lead, heading=text)
 
     # ---- words -----------------------------------------------------------------------------------
     def _short(self, cells: list) -> str:

@@ -6,8 +6,13 @@ tokens that go together least are joined. Knows no strategy.
 """
 
 from decoders.trace.events import Cell, Depend
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import Header, Op, many, view, visible
+from decoders.trace.token_text import visible
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
 from visualizers.views.diffusion.cell_states import FILLED, bits, fields
 
 ASKS = (
@@ -30,26 +35,25 @@ class CanvasGrid:
         self.total = 0.0  # bits that all forwards lost
         self.chain: dict[int, int] = {}  # column -> forwards of the longest chain of waits that ends there
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and layout."""
-        return {
-            "title": self.title,
-            "question": ASKS[not self.first],
-            "first": self.first,
-            "column": 31,
-            "wide": 46,
-            "tightest": 14,
-            "steady": True,
-            "tightest_narrow": 6,  # without text, but no row stands empty beside a window that has moved on
-            "row": 24,
-            "left": 52,
-            "left_narrow": 30,
-            "right": 104,
-            "right_narrow": 34,
-            "clip": True,
-            "overview": "rows",
-            "axis": "position",
-            "legend": [
+        return Layout(
+            question=ASKS[not self.first],
+            first=self.first,
+            column=31,
+            wide=46,
+            tightest=14,
+            steady=True,
+            tightest_narrow=6,
+            row=24,
+            left=52,
+            left_narrow=30,
+            right=104,
+            right_narrow=34,
+            clip=True,
+            overview="rows",
+            axis="position",
+            legend=[
                 ["cell:accepted", "■", "accepted", "filled now"],
                 ["cell:bonus", "■", "bonus", "filled by a branch"],
                 ["cell:tolerated", "■", "tolerated", "filled near an anchor"],
@@ -60,7 +64,7 @@ class CanvasGrid:
                 ["hook", "└", "link", "waited for"],
                 ["path:rejected", "⎵", "rejected", "filled together, but hardly go together"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a row for each of its iterations."""
@@ -84,7 +88,7 @@ class CanvasGrid:
             self._lengthen(links, max(rows))
             used = many(max(rows), "forward")
             ops.append(
-                {"say": f"{used}, of which the longest chain of waits needs {max(self.chain.values())}."}
+                scene.Say(f"{used}, of which the longest chain of waits needs {max(self.chain.values())}.")
             )
         return ops
 
@@ -105,16 +109,16 @@ class CanvasGrid:
             elif event.state != "trimmed" and event.entropy is not None:
                 entropies.append(event.entropy)
             key = f"g{x}-{y}-{event.state == 'trimmed':d}"
-            ops.append({"id": key, "kind": "cell", **place, **fields(event, shown)})
+            ops.append(scene.Cell(key, **place, **fields(event, shown)))
         if y not in self.rows:
             self.rows.add(y)
             left = f"H {bits(sum(entropies) / len(entropies)):.2f}" if entropies else "full" if y else "fixed"
             row = {"y0": y - 0.5, "y1": y + 0.5, "text": f"iter {y}", "short": str(y), "rule": False}
             counts = {"right": left, "right_short": "", "right_bold": f"+{now}" if now else ""}
-            ops.append({"id": f"r{y}", "kind": "row", **row, **counts})
+            ops.append(scene.Row(f"r{y}", **row, **counts))
         front = max((x for x, at in self.filled.items() if at == y), default=1)
-        ops.append({"front": [front, y + 0.6]})
-        ops.append({"say": f"Iteration {y}: {many(now, 'position')} filled, {len(self.filled)} in all."})
+        ops.append(scene.Front(front, y + 0.6))
+        ops.append(scene.Say(f"Iteration {y}: {many(now, 'position')} filled, {len(self.filled)} in all."))
         return ops
 
     def _link(self, event) -> list[Op]:
@@ -127,7 +131,7 @@ class CanvasGrid:
             f"position {target} waited for position {source}",
             "masking that one again changes this one",
         ]
-        return [{"id": f"h{source}-{target}", "kind": "hook", **ends, "strong": False, "hover": hover_}]
+        return [scene.Hook(f"h{source}-{target}", **ends, strong=False, hover=hover_)]
 
     def _conflict(self, event) -> list[Op]:
         """A bracket below two positions that were filled together, with how much less likely one makes the
@@ -144,9 +148,7 @@ class CanvasGrid:
             f"once position {first} stands there, the other is {less:,.1f} times less likely",
         ]
         name = f"c{low}-{high}"
-        return [
-            {"id": name, "kind": "path", "points": points, "role": "rejected", "width": 2, "hover": hover_}
-        ]
+        return [scene.Path(name, points=points, role="rejected", width=2, hover=hover_)]
 
     def _cost(self, event) -> list[Op]:
         """What a forward lost: how much more likely its tokens are independently than one after the other."""
@@ -161,4 +163,4 @@ class CanvasGrid:
             f"{self.total:.2f} bits so far: the log of the marginals' product over the chain rule's",
         ]
         look = {"state": "prompt", "fill": "amount", "weight": weight, "hover": hover_}
-        return [{"id": f"k{y}", "kind": "cell", **place, **look}]
+        return [scene.Cell(f"k{y}", **place, **look)]

@@ -2,7 +2,7 @@
 
 import math
 
-from visualizers.scene.marks import probability
+from visualizers.scene.words import probability
 
 LOOKS = {  # state of a Cell -> the palette's state, fill, glyph and words
     "committed": ("accepted", "filled", "", "filled in iteration {}"),

@@ -8,8 +8,13 @@ strategy.
 import math
 
 from decoders.trace.events import Distribution
-from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
-from visualizers.scene.verdict_marks import GLYPHS, look
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.verdict_marks import GLYPHS, STATES, look
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 TOKEN, HIGH, GAP = 0.92, 3.4, 1.7  # rows: the drafted token, the bars, letters and the space below
 WIDE, APART, PIECES = 0.34, 0.2, 5  # width of a bar, its distance from the middle, pieces drawn separately
@@ -25,29 +30,28 @@ class CommonNoise:
         self.header, self.nodes = header, Nodes(header)
         self.rounds, self.y = 0, 0.0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "Where do both distributions pick the same token under the same noise?",
-            "ops": [{"id": "rounds", "kind": "panel", "y0": -0.15, "y1": 8, "share": 1, "grow": True}],
-            "first": 1,
-            "row": 24,
-            "column": 52,
-            "wide": 60,
-            "left": 92,
-            "left_narrow": 46,
-            "right": 8,
-            "axis": "token position",
-            "overview": "piled",
-            "legend": [
+        return Layout(
+            question="Where do both distributions pick the same token under the same noise?",
+            ops=[scene.Panel("rounds", y0=-0.15, y1=8, share=1, grow=True)],
+            first=1,
+            row=24,
+            column=52,
+            wide=60,
+            left=92,
+            left_narrow=46,
+            right=8,
+            axis="token position",
+            overview="piled",
+            legend=[
                 ["cell:accepted", "■", "accepted", "the same winner in both bars: accepted"],
                 ["cell:rejected", "✕", "rejected", "the mixture has another winner"],
                 ["cell:forced", "⚑", "forced", "the same, but the first of a round is kept"],
                 ["cell:unreached", "◌", "unreached", "never reached"],
                 ["bar:0", "▪", "soft", "left bar pD, right bar pT; darker: more likely"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """One step is one round."""
@@ -77,23 +81,22 @@ class CommonNoise:
                     )
         agreed = sum(v.status == "accepted" for v in verdicts.values())
         columns = [self.nodes.position[event.node] for event in drafted]
-        row = {
-            "id": f"r{self.rounds}",
-            "kind": "row",
-            "panel": "rounds",
-            "y0": self.y - 0.13,
-            "y1": self.y + TOKEN + HIGH + GAP - 0.3,
-            "text": f"round {self.rounds}",
-            "short": str(self.rounds),
-            "bold": f"+{len(commits)}",
-            "label_y": self.y + TOKEN / 2,
-        }
+        row = scene.Row(
+            f"r{self.rounds}",
+            panel="rounds",
+            y0=self.y - 0.13,
+            y1=self.y + TOKEN + HIGH + GAP - 0.3,
+            text=f"round {self.rounds}",
+            short=str(self.rounds),
+            bold=f"+{len(commits)}",
+            label_y=self.y + TOKEN / 2,
+        )
         front = [min(columns) + agreed + 1, self.y + TOKEN + HIGH]
         self.y += TOKEN + HIGH + GAP
         sentence = (
             f"Round {self.rounds}: {agreed} of {len(drafted)} drafted tokens accepted, {len(commits)} kept."
         )
-        return [row, *ops, {"front": front}, {"say": sentence}]
+        return [row, *ops, scene.Front(*front), scene.Say(sentence)]
 
     def _token(self, column: int, event, state: str, verdict) -> Op:
         says = [f"{self.nodes.word(event.token)}: {state}"]
@@ -102,13 +105,13 @@ class CommonNoise:
         glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
         place = {"x": column, "y": self.y + TOKEN / 2, "w": 0.96, "h": TOKEN, "panel": "rounds"}
         words = {"text": self.nodes.word(event.token), "hover": says, "node": event.node}
-        return {"id": f"n{event.node}", "kind": "cell", **place, **look(state), **glyph, **words}
+        return scene.Cell(f"n{event.node}", **place, **look(state), **glyph, **words)
 
     def _word(self, x: float, text: str, below: float, role: str, columns: float) -> Op:
         """A word below the bars."""
         place = {"x": x, "y": self.y + TOKEN + 0.1 + HIGH + below, "w": columns, "panel": "rounds"}
         look_ = {"face": "mono", "size": 10, "align": "center", "role": role}
-        return {"id": f"w{self.rounds}-{x:g}-{below}", "kind": "label", "text": text, **place, **look_}
+        return scene.Label(f"w{self.rounds}-{x:g}-{below}", text=text, **place, **look_)
 
     def _bar(self, x: float, letter: str, whose: str, offer, winner: int, state: str) -> list[Op]:
         """Stacked pieces of a distribution, the most likely at the bottom, the winner's piece in colour."""
@@ -128,9 +131,9 @@ class CommonNoise:
             if won:
                 style = look(state if letter == "D" or state != "rejected" else "resampled")
                 box = {"y": base - tall / 2, "h": tall, **style}
-                ops.append({"id": key, "kind": "cell", **place, **box, "hover": says})
+                ops.append(scene.Cell(key, **place, **box, hover=says))
             else:
                 box = {"y0": base - tall, "y1": base, "rank": min(rank, 4)}
-                ops.append({"id": key, "kind": "bar", **place, **box, "hover": says})
+                ops.append(scene.Bar(key, **place, **box, hover=says))
             base -= tall
         return ops

@@ -4,7 +4,10 @@ filled.
 
 import math
 
-from visualizers.scene.marks import Header, Op, visible
+from decoders.trace.token_text import visible
+from visualizers import scene
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header
 from visualizers.views.diffusion.cell_states import FILLED, hover
 
 WAITING = {"state": "prompt", "fill": "tint"}
@@ -14,9 +17,9 @@ FILLED_NOW = {"state": "accepted", "fill": "filled"}
 def panels() -> list[Op]:
     """Heading, entropies and tokens, one below the other."""
     return [
-        {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-        {"id": "entropies", "kind": "panel", "y0": 1, "y1": 0, "share": 1, "ticks": ticks(1.0)},
-        {"id": "tokens", "kind": "panel", "y0": -0.5, "y1": 0.5, "px": 28},
+        scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+        scene.Panel("entropies", y0=1, y1=0, share=1, ticks=ticks(1.0)),
+        scene.Panel("tokens", y0=-0.5, y1=0.5, px=28),
     ]
 
 
@@ -47,8 +50,8 @@ def bar(header: Header, key: str, x: int, cell) -> list[Op]:
     look = FILLED_NOW if filled else WAITING
     place = {"x": x, "y": 0, "w": 0.96, "h": 0.86}
     return [
-        {"id": f"b{key}", "kind": "bar", "panel": "entropies", **height, **words},
-        {"id": f"t{key}", "kind": "cell", "panel": "tokens", **place, **look, "text": shown, **words},
+        scene.Bar(f"b{key}", panel="entropies", **height, **words),
+        scene.Cell(f"t{key}", panel="tokens", **place, **look, text=shown, **words),
     ]
 
 
@@ -56,4 +59,4 @@ def line(key: str, points: list, role: str, dashed: bool = False) -> Op:
     """A polyline in the panel of the entropies."""
     rounded = [[x, round(y, 4)] for x, y in points]
     style = {"role": role, "width": 1.8} | ({"dash": "dash"} if dashed else {})
-    return {"id": key, "kind": "path", "panel": "entropies", "points": rounded, **style}
+    return scene.Path(key, panel="entropies", points=rounded, **style)

@@ -7,7 +7,11 @@ EB-Sampler (Ben-Hamu et al. 2025) and Set Block Decoding (Gat et al. 2025).
 """
 
 from decoders.trace.events import Cell
-from visualizers.scene.marks import Header, Op, many, view
+from decoders.trace.number_format import many
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
 from visualizers.views.diffusion.cell_states import FILLED, hover
 from visualizers.views.diffusion.entropy_bars import (
     FILLED_NOW,
@@ -38,46 +42,37 @@ class EntropyBound:
         self.grid: list[str] = []  # marks of the block on show
         self.row = 0  # next row of the block's grid
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         heading, entropies, tokens = panels()
-        return {
-            "title": self.title,
-            "question": "How many masks were filled together? What bounds that?",
-            "ops": [
+        return Layout(
+            question="How many masks were filled together? What bounds that?",
+            ops=[
                 heading,
                 entropies,
                 tokens,
-                {
-                    "id": "grid",
-                    "kind": "panel",
-                    "y0": -0.5,
-                    "y1": 4.5,
-                    "share": 0.9,
-                    "grow": True,
-                    "rule": True,
-                },
-                {"id": "cache", "kind": "panel", "y0": -0.5, "y1": 0.5, "px": 26, "rule": True},
+                scene.Panel("grid", y0=-0.5, y1=4.5, share=0.9, grow=True, rule=True),
+                scene.Panel("cache", y0=-0.5, y1=0.5, px=26, rule=True),
             ],
-            "first": 1,
-            "column": 44,
-            "column_narrow": 36,
-            "tight": 34,
-            "columns": self.columns,
-            "row": 24,
-            "row_tall": 30,
-            "left": 64,
-            "left_narrow": 44,
-            "right": 8,
-            "axis": None,
-            "legend": [
+            first=1,
+            column=44,
+            column_narrow=36,
+            tight=34,
+            columns=self.columns,
+            row=24,
+            row_tall=30,
+            left=64,
+            left_narrow=44,
+            right=8,
+            axis=None,
+            legend=[
                 ["cell:accepted", "■", "accepted", "filled in this forward"],
                 ["cell:chosen", "□", "chosen", "filled before, or in the cache"],
                 ["cell:prompt", "▪", "soft", "a mask and its most likely token"],
                 ["path:ink", "━", "ink", "sum of the entropies so far, without the largest"],
                 ["path:live", "╌", "live", "gamma"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """Hides the previous forward and draws this one."""
@@ -93,10 +88,10 @@ class EntropyBound:
                 masks.append(event)
         if not masks:
             return []
-        ops = [{"id": key, "set": {"gone": True}} for key in self.shown]
+        ops = [scene.Change(key, gone=True) for key in self.shown]
         if new:
             self.blocks.append(new)
-            ops += [{"id": key, "set": {"gone": True}} for key in self.grid]
+            ops += [scene.Change(key, gone=True) for key in self.grid]
             self.grid, self.row = [], 0
         self.cached |= {event.position for event in read if event.state == "cached"}
         now = [cell for cell in masks if cell.state in FILLED]
@@ -104,11 +99,11 @@ class EntropyBound:
         row = self._row(masks)
         self.tokens |= {cell.position: cell.token for cell in now}
         marks += self._strip(masks[0].iteration)
-        self.shown = [m["id"] for m in marks]
-        self.grid += [m["id"] for m in row]
+        self.shown = [m.id for m in marks]
+        self.grid += [m.id for m in row]
         self.row += 1
-        scale = {"id": "entropies", "set": {"y0": top, "ticks": ticks(top)}}
-        return [*ops, *marks, *row, scale, *self._heading(masks, now), {"front": [1, self.row]}]
+        scale = scene.Change("entropies", y0=top, ticks=ticks(top))
+        return [*ops, *marks, *row, scale, *self._heading(masks, now), scene.Front(1, self.row)]
 
     def _bound(self, masks: list, filled: int) -> tuple[float, list[Op]]:
         """(top of the panel, bars by rising entropy, the curve of their bound, and gamma)."""
@@ -121,7 +116,7 @@ class EntropyBound:
         top = ceiling(max([order[-1].entropy, *bounds[:drawn]]))
         key = f"{masks[0].iteration}"
         ends = {"x0": 0.5, "x1": filled + 0.5, "role": "accepted"}
-        marks = [{"id": f"f{key}", "kind": "band", "panel": "entropies", **ends}]
+        marks = [scene.Band(f"f{key}", panel="entropies", **ends)]
         for x, cell in enumerate(order, 1):
             marks += bar(self.header, f"{key}-{x}", x, cell)
         points = [[x, bound] for x, bound in enumerate(bounds, 1) if bound <= top]
@@ -133,7 +128,7 @@ class EntropyBound:
                 f"gamma {self.gamma:g}",
             ]
             dot = {"x": x, "y": round(bound, 4), "glyph": "dot", "role": "ink", "hover": hover_}
-            marks.append({"id": f"d{key}-{x}", "kind": "symbol", "panel": "entropies", **dot})
+            marks.append(scene.Symbol(f"d{key}-{x}", panel="entropies", **dot))
         if self.gamma <= top:
             ends = [[0.5, self.gamma], [len(order) + 0.5, self.gamma]]
             marks.append(line(f"g{key}", ends, "live", dashed=True))
@@ -145,7 +140,7 @@ class EntropyBound:
         key = f"{masks[0].iteration}"
         row = {"y0": self.row - 0.5, "y1": self.row + 0.5, "rule": False}
         name = {"text": f"forward {key}", "short": key}
-        ops = [{"id": f"r{key}", "kind": "row", "panel": "grid", **row, **name}]
+        ops = [scene.Row(f"r{key}", panel="grid", **row, **name)]
         for x, position in enumerate(self.blocks[-1], 1):
             place = {"panel": "grid", "x": x, "y": self.row, "w": 1, "h": 0.9}
             if position in cells:
@@ -155,14 +150,14 @@ class EntropyBound:
             else:
                 shown = word(self.header, self.tokens[position])
                 look, words = {"state": "chosen", "fill": "outline"}, [f"{shown}: filled before"]
-            ops.append({"id": f"c{key}-{x}", "kind": "cell", **place, **look, "text": shown, "hover": words})
+            ops.append(scene.Cell(f"c{key}-{x}", **place, **look, text=shown, hover=words))
         return ops
 
     def _strip(self, iteration: int) -> list[Op]:
         """The newest blocks, and which of them have their keys and values in the cache."""
         first = max(0, len(self.blocks) - self.columns)
         row = {"y0": -0.5, "y1": 0.5, "text": "in cache", "short": "cache", "rule": False}
-        ops = [{"id": f"k{iteration}", "kind": "row", "panel": "cache", **row}]
+        ops = [scene.Row(f"k{iteration}", panel="cache", **row)]
         for number, block in enumerate(self.blocks[first:], first + 1):
             kept = all(position in self.cached for position in block)
             look = {"state": "chosen", "fill": "outline"} if kept else {"state": "live", "fill": "dashed"}
@@ -171,7 +166,7 @@ class EntropyBound:
             place = {"panel": "cache", "x": number - first, "y": 0, "w": 0.96, "h": 0.86}
             hover_ = [f"block {number}, {many(len(block), 'position')}", says]
             look |= {"text": first_word, "hover": hover_}
-            ops.append({"id": f"k{iteration}-{number}", "kind": "cell", **place, **look})
+            ops.append(scene.Cell(f"k{iteration}-{number}", **place, **look))
         return ops
 
     def _heading(self, masks: list, now: list) -> list[Op]:
@@ -184,6 +179,6 @@ class EntropyBound:
         )
         short = f"; {filled - largest:.3f}, gamma {self.gamma:g} nats."
         return [
-            {"id": "heading", "set": {"lead": lead, "heading": rest, "short": short}},
-            {"say": lead + rest},
+            scene.Change("heading", lead=lead, heading=rest, short=short),
+            scene.Say(lead + rest),
         ]

@@ -6,7 +6,13 @@ an iteration is a row of cells and a row of bars below it. Knows no strategy.
 """
 
 from decoders.trace.events import Cell
-from visualizers.scene.marks import Header, Op, many, probability, view, visible
+from decoders.trace.number_format import many
+from decoders.trace.token_text import visible
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 from visualizers.views.diffusion.cell_states import FILLED, fields
 
 LEVEL = "filter"
@@ -27,37 +33,36 @@ class FilterGrid:
         self.offered: dict[int, dict[int, int]] = {}  # column -> most likely token -> its first iteration
         self.ghosts = False
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and layout."""
-        return {
-            "title": self.title,
-            "question": "Which tokens did the filter take to be final? Which were final long before?",
-            "ops": [
-                {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-                {"id": "grid", "kind": "panel", "y0": 1.2, "y1": 9, "share": 1, "grow": True},
+        return Layout(
+            question="Which tokens did the filter take to be final? Which were final long before?",
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("grid", y0=1.2, y1=9, share=1, grow=True),
             ],
-            "first": 1,
-            "column": 31,
-            "wide": 46,
-            "tightest": 14,
-            "steady": True,
-            "tightest_narrow": 6,  # without text, but no row stands empty beside a window that has moved on
-            "row": 20,
-            "left": 52,
-            "left_narrow": 30,
-            "right": 60,
-            "right_narrow": 30,
-            "clip": True,
-            "overview": "rows",
-            "axis": "position",
-            "legend": [
+            first=1,
+            column=31,
+            wide=46,
+            tightest=14,
+            steady=True,
+            tightest_narrow=6,
+            row=20,
+            left=52,
+            left_narrow=30,
+            right=60,
+            right_narrow=30,
+            clip=True,
+            overview="rows",
+            axis="position",
+            legend=[
                 ["cell:accepted", "■", "accepted", "filled by the filter; bar above theta"],
                 ["cell:forced", "⚑", "forced", "filled because some position must be"],
                 ["cell:amount", "▪", "soft", "candidate, or a bar below theta"],
                 ["cell:dashed", "┄", "live", "an oracle would have filled it here"],
                 ["cell:pruned", "✕", "pruned", "cut off, or after the end"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: an iteration, and the ghosts once nothing is open."""
@@ -93,17 +98,17 @@ class FilterGrid:
                 self.final.pop(x, None)
                 shown = "" if event.token == self._mask(cells) else shown
             key = f"g{x}-{iteration}-{event.state == 'trimmed':d}"
-            ops.append({"id": key, "kind": "cell", **place, **fields(event, shown)})
+            ops.append(scene.Cell(key, **place, **fields(event, shown)))
         row = {"y0": y - 0.6, "y1": y + PITCH - 0.6, "label_y": y, "rule": False, "panel": "grid"}
         says = {"text": f"iter {iteration}", "short": str(iteration), "right_bold": f"+{now}" if now else ""}
         front = max((x for x, (_, at) in self.final.items() if at == iteration), default=1)
         sentence = f"Iteration {iteration}: {many(now, 'position')} filled, {len(self.final)} in all."
         ops += self._bars(iteration, bars)
         return [
-            {"id": f"r{iteration}", "kind": "row", **row, **says},
+            scene.Row(f"r{iteration}", **row, **says),
             *ops,
-            {"front": [front, y + BARS]},
-            {"say": sentence},
+            scene.Front(front, y + BARS),
+            scene.Say(sentence),
         ]
 
     def _bars(self, iteration: int, bars: list[tuple[int, float, str]]) -> list[Op]:
@@ -118,19 +123,12 @@ class FilterGrid:
             place = {"x": x, "y": base - tall / 2, "w": 0.55, "h": tall, "panel": "grid"}
             says = [f"{shown}: the filter gives {probability(sure)}", f"theta is {self.theta:g}"]
             style = taken if sure > self.theta else left
-            ops.append({"id": f"b{x}-{iteration}", "kind": "cell", **place, **style, "hover": says})
+            ops.append(scene.Cell(f"b{x}-{iteration}", **place, **style, hover=says))
         y, xs = base - TALL * self.theta, [x for x, _, _ in bars]
         line = [[min(xs) - 0.5, y], [max(xs) + 0.5, y]]
         return [
             *ops,
-            {
-                "id": f"t{iteration}",
-                "kind": "path",
-                "points": line,
-                "role": "line",
-                "width": 1,
-                "panel": "grid",
-            },
+            scene.Path(f"t{iteration}", points=line, role="line", width=1, panel="grid"),
         ]
 
     def _mask(self, cells: list) -> int:
@@ -151,13 +149,11 @@ class FilterGrid:
                     f"it was filled {many(iteration - first, 'iteration')} later",
                 ]
                 place = {"x": x, "y": first * PITCH, "w": 1, "h": 1, "panel": "grid"}
-                ops.append(
-                    {"id": f"o{x}", "kind": "cell", **place, "state": "live", "fill": "dashed", "hover": says}
-                )
+                ops.append(scene.Cell(f"o{x}", **place, state="live", fill="dashed", hover=says))
         share = f" ({(waited - needed) / waited:.0%})" if waited else ""
         short = f"waited {waited:,}, oracle {needed:,}{share}"
         text = (
             f"Iterations waited, over all positions: {waited:,}; an oracle {needed:,}; "
             f"wasted {waited - needed:,}{share}."
         )
-        return [*ops, {"id": "heading", "set": {"heading": text, "short": short}}]
+        return [*ops, scene.Change("heading", heading=text, short=short)]

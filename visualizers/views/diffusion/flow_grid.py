@@ -5,8 +5,15 @@ candidates (a cell's level) stand below each other. Knows no strategy.
 """
 
 from decoders.trace.events import Cell, Commit, Propose
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, many, numbered, probability, view, visible
+from decoders.trace.token_text import visible
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import numbered, probability
 
 # grey of a cell whose position changed this many times or more: its text stays readable
 DARKEST, MANY = 0.75, 3
@@ -26,34 +33,33 @@ class FlowGrid:
         self.time: tuple[float, float] | None = None  # t and the jump probability of the step
         self.ticks: list[float] = []  # the time t after each step
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and layout."""
-        return {
-            "title": self.title,
-            "question": "Which positions changed again? How did noise become text?",
-            "first": 1,
-            "column": 31,
-            "wide": 46,
-            "row": 24,
-            "left": 66,
-            "left_narrow": 30,
-            "right": 104,
-            "right_narrow": 34,
-            "clip": True,
-            "overview": "rows",
-            "axis": "position",
-            "ops": [
-                {"id": "clock", "kind": "panel", "y0": 0, "y1": 1, "px": 24},
-                {"id": "flow", "kind": "panel", "y0": -0.5, "y1": 5, "share": 1, "grow": True},
+        return Layout(
+            question="Which positions changed again? How did noise become text?",
+            first=1,
+            column=31,
+            wide=46,
+            row=24,
+            left=66,
+            left_narrow=30,
+            right=104,
+            right_narrow=34,
+            clip=True,
+            overview="rows",
+            axis="position",
+            ops=[
+                scene.Panel("clock", y0=0, y1=1, px=24),
+                scene.Panel("flow", y0=-0.5, y1=5, share=1, grow=True),
             ],
-            "legend": [
+            legend=[
                 ["cell:chosen", "■", "chosen", "the text"],
                 ["cell:amount", "▪", "soft", "the darker, the more often it has changed"],
                 ["symbol:amber", "•", "live", "jumped in this step"],
                 ["cell:dotted", "┄", "soft", "random token"],
                 ["cell:pruned", "✕", "pruned", "after the end"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a row for each candidate, and at the end which cells are the text."""
@@ -77,12 +83,12 @@ class FlowGrid:
         if self.time and rows:
             ops += self._clock(jumped)
         if self.time and rows:
-            ops.append({"say": f"{many(jumped, 'position')} jumped at t {probability(self.time[0])}."})
+            ops.append(scene.Say(f"{many(jumped, 'position')} jumped at t {probability(self.time[0])}."))
         for event in trimmed:
             key = self.last.get((candidate(event), self._column(event.position)))
             if key:
                 hover = ["after the end of the text", "it is no output"]
-                ops.append({"id": key, "set": {"state": "pruned", "fill": "none", "hover": hover}})
+                ops.append(scene.Change(key, state="pruned", fill="none", hover=hover))
         return ops + self._text(committed)
 
     def _clock(self, jumped: int) -> list[Op]:
@@ -97,14 +103,14 @@ class FlowGrid:
         number = len(self.ticks)
         self.ticks.append(at)
         ops: list[Op] = [
-            {"id": f"past{number}", "kind": "path", **past, "role": "ink", "width": 3},
-            {"id": f"now{number}", "kind": "symbol", **spot},
+            scene.Path(f"past{number}", **past, role="ink", width=3),
+            scene.Symbol(f"now{number}", **spot),
         ]
         if number:
-            return [{"id": f"now{number - 1}", "set": {"gone": True}}, *ops]
+            return [scene.Change(f"now{number - 1}", gone=True), *ops]
         whole = {"panel": "clock", "points": [[0.5, 0.5], [wide + 0.5, 0.5]], "role": "line", "width": 3}
         name = {"panel": "clock", "y0": 0, "y1": 1, "text": "t", "short": "t", "right": "1", "rule": False}
-        return [{"id": "all", "kind": "path", **whole}, *ops, {"id": "time", "kind": "row", **name}]
+        return [scene.Path("all", **whole), *ops, scene.Row("time", **name)]
 
     def _column(self, position: int) -> int:
         return position - self.prompt + 1
@@ -118,10 +124,10 @@ class FlowGrid:
         words = {"text": name, "short": str(step) if step else f"#{number + 1}" if cells[0].level else "0"}
         right = {"right": f"{jumped} jumped" if step else "", "right_short": "", "right_bold": ""}
         place = {"panel": "flow", "y0": y - 0.5, "y1": y + 0.5, "rule": False}
-        ops: list[Op] = [{"id": f"r{y}", "kind": "row", **place, **words, **right}]
+        ops: list[Op] = [scene.Row(f"r{y}", **place, **words, **right)]
         for cell in cells:
             ops += self._cell(number, y, cell)
-        return [*ops, {"front": [1, y]}]
+        return [*ops, scene.Front(1, y)]
 
     def _cell(self, number: int, y: int, cell) -> list[Op]:
         x, shown = self._column(cell.position), visible(self.header.vocabulary.get(cell.token, b"?"))
@@ -131,7 +137,7 @@ class FlowGrid:
         place = {"panel": "flow", "x": x, "y": y, "w": 1, "h": 0.92}
         if cell.state == "guess":
             look = {"state": "prompt", "fill": "dotted", "hover": [f"{shown}: a random token", "at t 0"]}
-            return [{"id": name, "kind": "cell", **place, **look, "text": shown}]
+            return [scene.Cell(name, **place, **look, text=shown)]
         t, jump = self.time or (0.0, 0.0)
         how = "jumped" if cell.state == "changed" else "stayed"
         sure = "" if cell.confidence is None else f"; probability of the token {probability(cell.confidence)}"
@@ -141,10 +147,10 @@ class FlowGrid:
         ]
         weight = round(DARKEST * min(times, MANY) / MANY, 3)
         look = {"state": "prompt", "fill": "amount", "weight": weight, "hover": hover, "text": shown}
-        ops: list[Op] = [{"id": name, "kind": "cell", **place, **look}]
+        ops: list[Op] = [scene.Cell(name, **place, **look)]
         if cell.state == "changed":
             spot = {"panel": "flow", "x": x + 0.4, "y": y - 0.34, "glyph": "dot", "role": "amber", "size": 4}
-            ops.append({"id": f"d{x}-{y}", "kind": "symbol", **spot})
+            ops.append(scene.Symbol(f"d{x}-{y}", **spot))
         return ops
 
     def _text(self, committed: list[int]) -> list[Op]:
@@ -153,10 +159,10 @@ class FlowGrid:
         for node in committed:
             key = self.last.get((self.slots.get(node, 0), self.nodes.position[node]))
             if key:
-                ops.append({"id": key, "set": {"state": "chosen", "fill": "filled", "node": node}})
+                ops.append(scene.Change(key, state="chosen", fill="filled", node=node))
         if ops:
             text = "".join(map(self.nodes.text, committed))
-            ops.append({"say": f"The text is final: {text}"})
+            ops.append(scene.Say(f"The text is final: {text}"))
         return ops
 
 

@@ -7,7 +7,12 @@ own forward; the numbers in the heading count from the start. Knows no strategy.
 """
 
 from decoders.trace.events import Cell, Commit, Forward
-from visualizers.scene.marks import Header, Op, many, probability, view
+from decoders.trace.number_format import many
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 from visualizers.views.diffusion.cell_states import FILLED
 from visualizers.views.diffusion.entropy_bars import bar, ceiling, line, panels, ticks, word
 
@@ -31,36 +36,35 @@ class ReadingOrder:
         self.forwards = self.tokens = self.cached = self.written = 0
         self.shown: list[str] = []
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         heading, entropies, tokens = panels()
-        return {
-            "title": self.title,
-            "question": "In which order did the model read? Which masks were near and certain enough?",
-            "ops": [
+        return Layout(
+            question="In which order did the model read? Which masks were near and certain enough?",
+            ops=[
                 heading,
-                {"id": "order", "kind": "panel", "y0": TEXT - 0.5, "y1": READ + 0.5, "px": 84, "rule": True},
+                scene.Panel("order", y0=TEXT - 0.5, y1=READ + 0.5, px=84, rule=True),
                 entropies,
                 tokens,
             ],
-            "first": 1,
-            "column": 40,
-            "column_narrow": 22,
-            "tight": 34,
-            "tightest": 20,
-            "columns": self.columns,
-            "left": 64,
-            "left_narrow": 44,
-            "right": 8,
-            "axis": None,
-            "legend": [
+            first=1,
+            column=40,
+            column_narrow=22,
+            tight=34,
+            tightest=20,
+            columns=self.columns,
+            left=64,
+            left_narrow=44,
+            right=8,
+            axis=None,
+            legend=[
                 ["cell:chosen", "□", "chosen", "in the cache; dashed: read again"],
                 ["cell:dotted", "┄", "soft", "mask"],
                 ["path:link", "╲", "link", "read out of order"],
                 ["path:live", "╌", "live", "tau less lambda per position"],
                 ["cell:accepted", "■", "accepted", "filled in this forward"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """Hides the previous forward and draws this one."""
@@ -78,20 +82,20 @@ class ReadingOrder:
         if not masks or not read:
             return []
         self.cached += sum(event.state == "cached" for event in read)
-        hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
+        hidden = [scene.Change(key, gone=True) for key in self.shown]
         low, key = min(event.position for event in read), str(masks[0].iteration)
         marks = [*self._orders(key, read, low), *self._bars(key, masks, low)]
-        self.shown = [mark["id"] for mark in marks]
+        self.shown = [mark.id for mark in marks]
         top = self._top(masks)
-        scale = {"id": "entropies", "set": {"y0": top, "ticks": ticks(top)}}
-        return [*hidden, *marks, scale, *self._heading(masks), {"front": [1, 0]}]
+        scale = scene.Change("entropies", y0=top, ticks=ticks(top))
+        return [*hidden, *marks, scale, *self._heading(masks), scene.Front(1, 0)]
 
     def _orders(self, key: str, read: list, low: int) -> list[Op]:
         """Two rows of what was read, and a line between the places of each position."""
         ops = []
         for y, name, short in ((TEXT, "text order", "text"), (READ, "read order", "read")):
             row = {"y0": y - 0.5, "y1": y + 0.5, "text": name, "short": short, "rule": False}
-            ops.append({"id": f"o{key}-{y}", "kind": "row", "panel": "order", **row})
+            ops.append(scene.Row(f"o{key}-{y}", panel="order", **row))
         for at, event in enumerate(read, 1):
             x, shown = event.position - low + 1, word(self.header, event.token)
             look, says = LOOKS[event.state]
@@ -100,11 +104,10 @@ class ReadingOrder:
             look = {**look, "text": text, "w": 0.96, "h": 0.8, "hover": [f"{shown}: {says}", where]}
             points = [[x, TEXT + 0.42], [at, READ - 0.42]]
             style = {"role": "link" if x != at else "line", "width": 1.8 if x != at else 1}
-            cell = {"kind": "cell", "panel": "order", **look}
             ops += [
-                {"id": f"l{key}-{at}", "kind": "path", "panel": "order", "points": points, **style},
-                {"id": f"u{key}-{at}", "x": x, "y": TEXT, **cell},
-                {"id": f"p{key}-{at}", "x": at, "y": READ, **cell},
+                scene.Path(f"l{key}-{at}", panel="order", points=points, **style),
+                scene.Cell(f"u{key}-{at}", panel="order", x=x, y=TEXT, **look),
+                scene.Cell(f"p{key}-{at}", panel="order", x=at, y=READ, **look),
             ]
         return ops
 
@@ -128,7 +131,7 @@ class ReadingOrder:
         cached = probability(self.cached / self.tokens)
         lead = f"{self.written / self.forwards:.2f} tokens per forward, {cached} cached per token read"
         rest = f"; forward {self.forwards}: {now} of {many(len(masks), 'mask')} filled."
-        return [{"id": "heading", "set": {"lead": lead, "heading": rest, "short": "."}}, {"say": lead + rest}]
+        return [scene.Change("heading", lead=lead, heading=rest, short="."), scene.Say(lead + rest)]
 
 
 def slanted(tau: float, penalty: float, first: int, last: int, top: float) -> list[list[float]]:

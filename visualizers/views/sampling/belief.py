@@ -8,8 +8,14 @@ first belief, and the entropy of the newest is still unread. Knows no strategy.
 
 import math
 
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 CELL, STEPS = 0.9, 4  # height of a cell in rows; the scale shows at least this many bits
 
@@ -30,45 +36,28 @@ class Belief:
         self.ceiling = STEPS
         self.before = (0, 0.0, 0.0)  # column, budget and bits read of the token before
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         panels = [
-            {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-            {
-                "id": "bits",
-                "kind": "panel",
-                "y0": self.ceiling,
-                "y1": 0,
-                "share": 0.3,
-                "from_px": 260,
-                "ticks": ticks(self.ceiling),
-            },
-            {"id": "text", "kind": "panel", "y0": -0.1, "y1": 2.1, "px": 44},
-            {"id": "signs", "kind": "panel", "y0": -0.6, "y1": self.max_signs - 0.4, "share": 0.7},
+            scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+            scene.Panel("bits", y0=self.ceiling, y1=0, share=0.3, from_px=260, ticks=ticks(self.ceiling)),
+            scene.Panel("text", y0=-0.1, y1=2.1, px=44),
+            scene.Panel("signs", y0=-0.6, y1=self.max_signs - 0.4, share=0.7),
         ]
         rows = [
-            {
-                "id": f"r{name}",
-                "kind": "row",
-                "panel": "text",
-                "y0": y,
-                "y1": y + 1,
-                "text": name,
-                "rule": False,
-            }
+            scene.Row(f"r{name}", panel="text", y0=y, y1=y + 1, text=name, rule=False)
             for y, name in enumerate(("tokens", "letters"))
         ]
-        return {
-            "title": self.title,
-            "question": "How confident is the receiver of the hidden letter after each token?",
-            "ops": [*panels, *rows],
-            "first": 1,
-            "column": 42,
-            "left": 70,
-            "left_narrow": 54,
-            "right": 8,
-            "overview": "amount",
-            "legend": [
+        return Layout(
+            question="How confident is the receiver of the hidden letter after each token?",
+            ops=[*panels, *rows],
+            first=1,
+            column=42,
+            left=70,
+            left_narrow=54,
+            right=8,
+            overview="amount",
+            legend=[
                 ["path:live", "╌", "live", "bits of the letters begun so far"],
                 ["path:ink", "━", "ink", "bits of them already read"],
                 ["cell:amount", "▪", "soft", "belief in a symbol"],
@@ -76,7 +65,7 @@ class Belief:
                 ["cell:accepted", "■", "accepted", "letter read correctly"],
                 ["cell:rejected", "✕", "rejected", "letter read incorrectly"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a letter that begins, a token with the belief after it, a letter that ends."""
@@ -99,8 +88,8 @@ class Belief:
             "lead": f"{self.right} of {many(self.ended, 'letter')} read right",
             "heading": f", {self._bits()}",
         }
-        ops.append({"id": "heading", "set": heading | {"short": f", {self._bits()}"}})
-        return [*ops, {"front": [self.column, 0]}, {"say": self._say(step)}]
+        ops.append(scene.Change("heading", **(heading | {"short": f", {self._bits()}"})))
+        return [*ops, scene.Front(self.column, 0), scene.Say(self._say(step))]
 
     def _begin(self, event) -> list[Op]:
         """A new letter: what is unread of the one before stays unread."""
@@ -113,7 +102,7 @@ class Belief:
             if sign not in self.rows:
                 row = self.rows[sign] = len(self.rows)
                 place = {"panel": "signs", "y0": row - 0.5, "y1": row + 0.5, "rule": False}
-                ops.append({"id": f"sign{row}", "kind": "row", **place, "text": sign})
+                ops.append(scene.Row(f"sign{row}", **place, text=sign))
         return ops
 
     @property
@@ -144,28 +133,28 @@ class Belief:
         look = {"state": "accepted" if right else "rejected", "fill": "tint", "text": event.level}
         hover = [f"sent → read: {event.level}, with belief {probability(event.total)}"]
         wide = self.column - self.first + 0.96
-        return [{"id": f"l{self.ended}", "kind": "cell", **place, "w": wide, **look, "hover": hover}]
+        return [scene.Cell(f"l{self.ended}", **place, w=wide, **look, hover=hover)]
 
     def _line(self) -> list[Op]:
         """The bits after this token, joined to those of the token before."""
         ops: list[Op] = []
         if self.budget > self.ceiling:
             self.ceiling = 2 ** math.ceil(math.log2(self.budget))
-            ops.append({"id": "bits", "set": {"y0": self.ceiling, "ticks": ticks(self.ceiling)}})
+            ops.append(scene.Change("bits", y0=self.ceiling, ticks=ticks(self.ceiling)))
         x, now = self.column, (self.column, self.budget, self.read)
         x0, budget, read = self.before
-        place = {"kind": "path", "panel": "bits"}
         stair = [[x0 + 0.5, round(budget, 4)], [x0 + 0.5, round(now[1], 4)], [x + 0.5, round(now[1], 4)]]
-        ops.append({"id": f"b{x}", **place, "points": stair, "role": "live", "width": 1.4, "dash": "dash"})
+        look = {"role": "live", "width": 1.4, "dash": "dash"}
+        ops.append(scene.Path(f"b{x}", panel="bits", points=stair, **look))
         points = [[x0 + 0.5, round(read, 4)], [x + 0.5, round(now[2], 4)]]
-        ops.append({"id": f"i{x}", **place, "points": points, "role": "ink", "width": 1.8})
+        ops.append(scene.Path(f"i{x}", panel="bits", points=points, role="ink", width=1.8))
         self.before = now
         return ops
 
     def _word(self, node: int, hover: list[str]) -> Op:
         place = {"panel": "text", "x": self.column, "y": 0.5, "w": 0.96, "h": 0.86}
         look = {"state": "chosen", "fill": "tint", "text": self.nodes.text(node), "node": node}
-        return {"id": f"t{self.column}", "kind": "cell", **place, **look, "hover": hover}
+        return scene.Cell(f"t{self.column}", **place, **look, hover=hover)
 
     def _cell(self, x: int, sign: str, belief: float, was: float, node: int) -> Op:
         place = {"panel": "signs", "x": x, "y": self.rows[sign], "w": 0.96, "h": CELL}
@@ -176,15 +165,7 @@ class Belief:
             "node": node,
         }
         text = {"text": probability(belief) if belief >= 0.005 else ""}
-        return {
-            "id": f"s{x}.{sign}",
-            "kind": "cell",
-            **place,
-            **look,
-            "weight": round(0.5 * belief, 4),
-            **text,
-            **shared,
-        }
+        return scene.Cell(f"s{x}.{sign}", **place, **look, weight=round(0.5 * belief, 4), **text, **shared)
 
     def _bits(self) -> str:
         return f"{self.read:.1f} of {self.budget:.1f} bits read after {many(self.column, 'token')}"

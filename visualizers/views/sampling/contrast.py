@@ -9,8 +9,13 @@ import math
 
 from decoders.trace.events import Commit, Distribution, Propose
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import Header, Op, fit, probability, view, visible
-from visualizers.views.any_lane.entropy import mark, share_height
+from decoders.trace.token_text import visible
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import fit, probability
+from visualizers.views.any_lane.entropy import share_height
 
 FLOOR = -3  # bits at the foot of the panel of gains
 LOW = 260  # height of a picture in pixels below which the gains are shown in hovers only
@@ -32,25 +37,24 @@ class Contrast:
         self.column = 0
         self.ceiling = 4  # of the panel of gains; only ever grows, in steps of 2
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and layout of the view."""
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "first": 1,
-            "column": 42,
-            "gap": 3,
-            "left": 76,
-            "right": 8,
-            "overview": "piled",
-            "ops": panels(),
-            "legend": [
+        return Layout(
+            question=QUESTION,
+            first=1,
+            column=42,
+            gap=3,
+            left=76,
+            right=8,
+            overview="piled",
+            ops=panels(),
+            legend=[
                 ["bar", "■", "soft", "top 5 of each distribution; above: bits gained"],
                 ["symbol:dot", "●", "ink", "chosen = top of this distribution"],
                 ["symbol:diamond", "◇", "ink", "chosen, not top of this distribution"],
                 ["symbol:triangle", "▼", "live", "the model alone takes another token"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""
@@ -74,8 +78,8 @@ class Contrast:
                     committed += event.nodes
         for node in committed:
             ops += self._column(node)
-        captions = [op["hover"][0] for op in ops if op.get("id", "").endswith("-token")]
-        return [*ops, {"say": ". ".join(captions) + "."}] if captions else ops
+        captions = [op.hover[0] for op in ops if isinstance(op, scene.Cell) and op.panel == "tokens"]
+        return [*ops, scene.Say(". ".join(captions) + ".")] if captions else ops
 
     def _column(self, node: int) -> list[Op]:
         """All marks in the column of one committed token."""
@@ -97,7 +101,7 @@ class Contrast:
         place = {"panel": "tokens", "x": x, "y": 0, "w": 0.96, "h": 1}
         return [
             *ops,
-            mark(f"{key}-token", "cell", **place, **look, text=self._shown(token), hover=hover, node=node),
+            scene.Cell(f"{key}-token", **place, **look, text=self._shown(token), hover=hover, node=node),
         ]
 
     def _stack(self, key: str, x: int, panel: str, offer: tuple, token: int, node: int) -> list[Op]:
@@ -109,13 +113,13 @@ class Contrast:
             high = low + math.exp(logprob)
             place = {"panel": panel, "x": x, "w": 0.84, "y0": round(low, 4), "y1": round(high, 4)}
             lines = f"{self._shown(candidate)}: p {probability(high - low)}, rank {rank + 1} {name}"
-            ops.append(mark(f"{key}-bar{rank}", "bar", **place, rank=rank, node=node, hover=[lines]))
+            ops.append(scene.Bar(f"{key}-bar{rank}", **place, rank=rank, node=node, hover=[lines]))
             low = high
         glyph = "dot" if top and top[0][0] == token else "diamond"
         y = round(share_height(token, top), 4)
         lines = [f"{name}: entropy {bits:.2f} bits"]
         look = {"glyph": glyph, "role": "ink", "hover": lines, "node": node}
-        return [*ops, mark(f"{key}-share", "symbol", panel=panel, x=x, y=y, **look)]
+        return [*ops, scene.Symbol(f"{key}-share", panel=panel, x=x, y=y, **look)]
 
     def _gain(self, key: str, x: int, node: int) -> list[Op]:
         """A bar from 0 to the token's gain: the bits by which the wanted view favours it over the other."""
@@ -125,25 +129,23 @@ class Contrast:
         ops: list[Op] = []
         if gain > self.ceiling:
             self.ceiling = 2 * math.ceil(gain / 2)
-            ops.append({"id": "gain", "set": {"y0": self.ceiling, "ticks": scale(self.ceiling)}})
+            ops.append(scene.Change("gain", y0=self.ceiling, ticks=scale(self.ceiling)))
         low, high = sorted((0.0, round(max(gain, FLOOR), 4)))  # losses beyond the panel are only text
         less = "more" if gain >= 0 else "less"
         lines = [f"the amplified view gives it {abs(gain):.2f} bits {less} than the other"]
         place = {"panel": "gain", "x": x, "w": 0.5, "y0": low, "y1": high}
-        return [*ops, mark(f"{key}-gain", "bar", **place, rank=1, node=node, hover=lines)]
+        return [*ops, scene.Bar(f"{key}-gain", **place, rank=1, node=node, hover=lines)]
 
     def _changed(self, key: str, x: int, model: int, p: float) -> list[Op]:
         """The amber column with ▼, and above it the token that the model alone finds most likely."""
         ops = [
-            mark(f"{key}-band-{panel}", "band", panel=panel, x0=x - 0.47, x1=x + 0.47, role="amber")
+            scene.Band(f"{key}-band-{panel}", panel=panel, x0=x - 0.47, x1=x + 0.47, role="amber")
             for panel in ("gain", *VIEWS.values(), "tokens")
         ]
-        ops.append(
-            mark(f"{key}-changed", "symbol", panel="other", x=x, y=0.3, glyph="triangle", role="amber")
-        )
+        ops.append(scene.Symbol(f"{key}-changed", panel="other", x=x, y=0.3, glyph="triangle", role="amber"))
         look = {"face": "mono", "role": "ink", "size": 11, "align": "center", "priority": 3}
         text = f"{fit(self._shown(model), 60, 11)} {probability(p)}"
-        return [*ops, mark(f"{key}-model", "label", panel="other", x=x, y=1.2, text=text, **look)]
+        return [*ops, scene.Label(f"{key}-model", panel="other", x=x, y=1.2, text=text, **look)]
 
     def _hover(self, token: int, node: int, offers: dict) -> list[str]:
         """Two lines: the token with what it gained, and what each view finds most likely."""
@@ -166,13 +168,13 @@ class Contrast:
 def panels() -> list[Op]:
     """From top to bottom: the model's own choice, bits gained, the three views, the tokens."""
     return [
-        mark("other", "panel", y0=1.9, y1=0, px=28),
-        mark("gain", "panel", y0=4, y1=FLOOR, share=0.28, ticks=scale(4), from_px=LOW),
+        scene.Panel("other", y0=1.9, y1=0, px=28),
+        scene.Panel("gain", y0=4, y1=FLOOR, share=0.28, ticks=scale(4), from_px=LOW),
         *(
-            mark(panel, "panel", y0=1.12, y1=-0.06, share=0.24, ticks=[[0.5, panel]])
+            scene.Panel(panel, y0=1.12, y1=-0.06, share=0.24, ticks=[[0.5, panel]])
             for panel in VIEWS.values()
         ),
-        mark("tokens", "panel", y0=-0.55, y1=0.55, px=24),
+        scene.Panel("tokens", y0=-0.55, y1=0.55, px=24),
     ]
 
 

@@ -5,8 +5,15 @@ reader believes, and which sign is meant). Each token of the text is a table wit
 before, its cells, and the belief after. Knows no strategy.
 """
 
+from dataclasses import replace
+
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, probability, scroll_row, view
+from visualizers import scene
+from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 HEADER, GAP, CELL = 0.9, 0.4, 0.9  # heights in rows
 # Columns of a table: where it begins, how many it takes.
@@ -24,24 +31,23 @@ class Coupling:
         self.y, self.tables = 0.0, 0
         self.belief: dict[str, float] = {}
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "How much of each token's probability encodes each symbol?",
-            "ops": [{"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True}],
-            "first": 1,
-            "row": 24,
-            "widest": 80,
-            "column": 20,
-            "column_narrow": 18,
-            "wide": 34,
-            "columns": 18,
-            "clip": True,
-            "left": 8,
-            "right": 8,
-            "axis": None,
-            "legend": [
+        return Layout(
+            question="How much of each token's probability encodes each symbol?",
+            ops=[scene.Panel("tables", y0=-0.1, y1=8, share=1, grow=True)],
+            first=1,
+            row=24,
+            widest=80,
+            column=20,
+            column_narrow=18,
+            wide=34,
+            columns=18,
+            clip=True,
+            left=8,
+            right=8,
+            axis=None,
+            legend=[
                 ["cell:chosen", "■", "chosen", "the token drawn, and the symbol to be sent"],
                 [
                     "cell:prompt",
@@ -50,7 +56,7 @@ class Coupling:
                     "mass of a cell; was, is: belief before, after; q: mass of the token",
                 ],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """One table: a heading, a row for each sign, and below it the model's own row."""
@@ -76,7 +82,7 @@ class Coupling:
         self.belief = dict(after.parts)
         self.y += HEADER + len(after.parts) + 1 + GAP
         caption = f"Token {self.tables}: {self.nodes.text(drawn)} is drawn from the row of {after.level}"
-        return [*ops, {"front": [1, self.y]}, {"say": f"{caption}, belief {after.total:.2f}."}]
+        return [*ops, scene.Front(1, self.y), scene.Say(f"{caption}, belief {after.total:.2f}.")]
 
     def _heading(self, shown: list[int], drawn: int) -> list[Op]:
         """The names of the columns, and where a window that scrolls may begin."""
@@ -88,7 +94,7 @@ class Coupling:
         for at, (text, (x, w), look) in enumerate(names):
             place = {"panel": "tables", "x": x + w / 2, "y": round(self.y + HEADER / 2, 3), "w": w}
             words = {"text": text, "role": look, "bold": look == "ink", "align": "center", "priority": 0}
-            ops.append({"id": f"h{self.tables}.{at}", "kind": "label", **place, **words})
+            ops.append(scene.Label(f"h{self.tables}.{at}", **place, **words))
         return ops
 
     def _row(self, row: int, sign: str, columns: list, after, drawn: int) -> list[Op]:
@@ -104,8 +110,8 @@ class Coupling:
             words = [f"{hover_text} of {probability(column.total)}", *hover]
             place = (TOKENS + at * WIDE, WIDE)
             text = short(mass) if mass else ""
-            mark = self._cell(f"{key}.{at}", place, y, text, mass, meant and here, words)
-            ops.append(mark | {"node": column.node})
+            cell = self._cell(f"{key}.{at}", place, y, text, mass, meant and here, words)
+            ops.append(replace(cell, node=column.node))
         end = (TOKENS + len(columns) * WIDE, AFTER)
         return [*ops, self._cell(key + "a", end, y, short(later), later, False, hover)]
 
@@ -116,8 +122,8 @@ class Coupling:
         ops = [self._cell(key, SIGN, y, "q", 0.0, False, hover)]
         for at, column in enumerate(columns):
             place = (TOKENS + at * WIDE, WIDE)
-            text = short(column.total)
-            ops.append(self._cell(f"{key}{at}", place, y, text, 0.0, False, hover) | {"fill": "outline"})
+            cell = self._cell(f"{key}{at}", place, y, short(column.total), 0.0, False, hover)
+            ops.append(replace(cell, fill="outline"))
         return ops
 
     def _cell(
@@ -134,7 +140,7 @@ class Coupling:
         where = {"panel": "tables", "x": round(x + w / 2, 3), "y": round(y, 3), "w": w - 0.08, "h": CELL}
         look = {"state": "chosen", "fill": "filled"} if here else {"state": "prompt", "fill": "amount"}
         weight = {"weight": round(DARKEST * min(1.0, amount), 4)}
-        return {"id": f"c{key}", "kind": "cell", **where, **look, **weight, "text": text, "hover": hover}
+        return scene.Cell(f"c{key}", **where, **look, **weight, text=text, hover=hover)
 
 
 def role(drawn: bool) -> str:

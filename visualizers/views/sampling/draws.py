@@ -7,9 +7,15 @@ number of checks). Only the draws of the first text are shown. Knows no strategy
 import math
 
 from decoders.trace.events import Distribution
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, look
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 WEIGHTS = (ScoreName.LOG_WEIGHT, ScoreName.WEIGHT)
 CHECK = "✓"
@@ -31,40 +37,31 @@ class Draws:
         self.texts = 1  # how many texts are sampled side by side
         self.size = 0  # of the vocabulary, in tokens
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, the panels and the legend."""
         shares = [[0, "0"], [0.5, ".5"], [1, "1"]]
-        return {
-            "title": self.title,
-            "question": "Which tokens were drawn and checked? How much mass is allowed, by estimate?",
-            "ops": [
-                {"id": "summary", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-                {
-                    "id": "z",
-                    "kind": "panel",
-                    "y0": 1.06,
-                    "y1": -0.06,
-                    "px": 74,
-                    "ticks": shares,
-                    "rule": True,
-                },
-                {"id": "draws", "kind": "panel", "y0": -0.1, "y1": 5, "share": 1, "grow": True},
+        return Layout(
+            question="Which tokens were drawn and checked? How much mass is allowed, by estimate?",
+            ops=[
+                scene.Panel("summary", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("z", y0=1.06, y1=-0.06, px=74, ticks=shares, rule=True),
+                scene.Panel("draws", y0=-0.1, y1=5, share=1, grow=True),
             ],
-            "first": 1,
-            "row": 30,
-            "column": 46,
-            "wide": 52,
-            "left": 74,
-            "left_narrow": 56,
-            "right": 8,
-            "overview": "piled",
-            "legend": [
+            first=1,
+            row=30,
+            column=46,
+            wide=52,
+            left=74,
+            left_narrow=56,
+            right=8,
+            overview="piled",
+            legend=[
                 ["cell:chosen", CHECK, "chosen", "drawn, and allowed"],
                 ["cell:rejected", "✕", "rejected", "drawn, and forbidden"],
                 ["cell:live", CHECK, "live", "allowed, for the estimate alone"],
                 ["bar", "■", "soft", "estimate of Z, the probability of all allowed tokens"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """A column: what was drawn at the next position of the first text."""
@@ -87,9 +84,9 @@ class Draws:
         more = int(score.parts["checks"]) - len(own) if score is not None else 0
         if more > 0:
             place = {"panel": "draws", "x": x, "y": len(own) + 0.4, "role": "soft", "size": 10}
-            ops.append({"id": f"m{x}", "kind": "label", **place, "text": f"+{more}"})
-        front = {"front": [x, len(own)]}
-        return [*ops, self._summary(), front, {"say": self._caption(own, verdicts, score)}]
+            ops.append(scene.Label(f"m{x}", **place, text=f"+{more}"))
+        front = scene.Front(x, len(own))
+        return [*ops, self._summary(), front, scene.Say(self._caption(own, verdicts, score))]
 
     def _draw(self, at: int, node: int, x: int, verdicts: dict, score) -> list[Op]:
         status = verdicts[node].status if node in verdicts else "accepted"
@@ -97,20 +94,19 @@ class Draws:
         state = STATE.get(status, "chosen")
         text = self.nodes.text(node)
         return [
-            {
-                "id": f"d{x}.{at}",
-                "kind": "cell",
-                "panel": "draws",
-                "node": node,
-                "x": x,
-                "y": at + 0.5,
-                "w": 0.94,
-                "h": 0.84,
+            scene.Cell(
+                f"d{x}.{at}",
+                panel="draws",
+                node=node,
+                x=x,
+                y=at + 0.5,
+                w=0.94,
+                h=0.84,
                 **look(state),
-                "text": text,
-                "glyph": GLYPHS.get(state, CHECK),
-                "hover": [f"{text}: draw {at + 1}", WORDS[status]],
-            }
+                text=text,
+                glyph=GLYPHS.get(state, CHECK),
+                hover=[f"{text}: draw {at + 1}", WORDS[status]],
+            )
         ]
 
     def _estimate(self, score, x: int) -> list[Op]:
@@ -119,15 +115,14 @@ class Draws:
         if score.name == ScoreName.LOG_WEIGHT:
             hover.append(f"the text weighs {math.exp(score.total):.3g} now")
         place = {"panel": "z", "x": x, "w": 0.84, "y0": 0, "y1": round(min(1.0, z), 4), "rank": 2}
-        return [{"id": f"z{x}", "kind": "bar", **place, "hover": hover, "node": score.node}]
+        return [scene.Bar(f"z{x}", **place, hover=hover, node=score.node)]
 
     def _summary(self) -> Op:
         lead = f"{many(self.checks, 'check')} for {many(self.columns, 'token')}"
         which = f", the first of {self.texts} texts" if self.texts > 1 else ""
-        return {
-            "id": "summary",
-            "set": {"lead": lead, "heading": f"{which}; a mask would make {self.size * self.columns:,}."},
-        }
+        return scene.Change(
+            "summary", lead=lead, heading=f"{which}; a mask would make {self.size * self.columns:,}."
+        )
 
     def _caption(self, own: list[int], verdicts: dict, score) -> str:
         lost = sum(node in verdicts and verdicts[node].status == "rejected" for node in own)

@@ -10,8 +10,11 @@ import math
 from collections import Counter
 
 from decoders.trace.scores import Measure, ScoreName, Table
-from visualizers.scene.marks import Header, Nodes, Op, view
-from visualizers.views.any_lane.entropy import mark
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 STRONG, WEAK = ScoreName.STRONG_EXPERTS, ScoreName.WEAK_EXPERTS
 WIDE = 0.92  # of a column's width, which a layer's experts share
@@ -32,33 +35,32 @@ class Experts:
         self.experts = 0  # per layer
         self.ceiling = CEILING
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "Which experts did each layer send the tokens to? How much did it matter?",
-            "ops": [
-                mark("apart", "panel", y0=CEILING, y1=0, px=44, ticks=ticks(CEILING)),
-                mark("tokens", "panel", y0=-0.55, y1=0.55, px=24),
-                mark("grid", "panel", y0=-0.1, y1=6, share=1, grow=True),
+        return Layout(
+            question="Which experts did each layer send the tokens to? How much did it matter?",
+            ops=[
+                scene.Panel("apart", y0=CEILING, y1=0, px=44, ticks=ticks(CEILING)),
+                scene.Panel("tokens", y0=-0.55, y1=0.55, px=24),
+                scene.Panel("grid", y0=-0.1, y1=6, share=1, grow=True),
             ],
-            "first": 0,
-            "row": 18,
-            "row_min": 13,
-            "row_tall": 56,
-            "column": 44,
-            "wide": 50,
-            "left": 52,
-            "right": 8,
-            "overview": "piled",
-            "clip": True,
-            "legend": [
+            first=0,
+            row=18,
+            row_min=13,
+            row_tall=56,
+            column=44,
+            wide=50,
+            left=52,
+            right=8,
+            overview="piled",
+            clip=True,
+            legend=[
                 ["cell:chosen", "■", "chosen", "processed by this expert"],
                 ["cell:live", "▣", "live", "by this one in the weak view"],
                 ["cell:amount", "▪", "soft", "share of all tokens so far"],
                 ["bar", "▂", "soft", "KL of strong and weak (bits)"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """A column for each token that was committed."""
@@ -71,8 +73,8 @@ class Experts:
         ops: list[Op] = []
         for node in committed:
             ops += self._column(node)
-        captions = [op["hover"][0] for op in ops if op.get("id", "").startswith("t")]
-        return [*ops, {"front": [self.column, 1]}, {"say": ". ".join(captions) + "."}] if captions else ops
+        captions = [op.hover[0] for op in ops if isinstance(op, scene.Cell) and op.panel == "tokens"]
+        return [*ops, scene.Front(self.column, 1), scene.Say(". ".join(captions) + ".")] if captions else ops
 
     def _column(self, node: int) -> list[Op]:
         """All marks of one committed token."""
@@ -87,13 +89,13 @@ class Experts:
             ops += self._apart(x, node, bits, hover)
         if scores:
             place = {"panel": "grid", "x": x, "y": len(self.used) / 2, "w": WIDE + 0.04, "h": len(self.used)}
-            ops.append(mark(f"b{x}", "cell", **place, state="prompt", fill="tint", node=node, hover=hover))
+            ops.append(scene.Cell(f"b{x}", **place, state="prompt", fill="tint", node=node, hover=hover))
         for score in scores:
             ops += self._cells(score, x, node)
         if any(score.name == STRONG for score in scores):
             ops += self._shares()
         look = {"state": "chosen", "fill": "tint", "text": self.nodes.text(node), "hover": hover}
-        return [*ops, mark(f"t{x}", "cell", panel="tokens", x=x, y=0, w=0.96, h=1, node=node, **look)]
+        return [*ops, scene.Cell(f"t{x}", panel="tokens", x=x, y=0, w=0.96, h=1, node=node, **look)]
 
     def _layers(self, scores: list) -> list[Op]:
         """The rows of all layers, and a cell for each expert's share of the tokens."""
@@ -102,11 +104,11 @@ class Experts:
         for layer in dict.fromkeys(layer_of(score) for score in scores):
             self.used[layer] = Counter()
             place = {"panel": "grid", "y0": layer - 1, "y1": layer, "short": str(layer)}
-            ops.append(mark(f"r{layer}", "row", **place, text=f"layer {layer}"))
+            ops.append(scene.Row(f"r{layer}", **place, text=f"layer {layer}"))
             for expert in range(1, self.experts + 1):
                 look = {"state": "prompt", "fill": "amount", "weight": 0.0, "hover": [f"expert {expert}"]}
                 place = self._place(layer, expert, 0) | {"y": layer - 0.5, "h": 0.8}
-                ops.append(mark(f"u{layer}.{expert}", "cell", **place, **look))
+                ops.append(scene.Cell(f"u{layer}.{expert}", **place, **look))
         return ops
 
     def _place(self, layer: int, expert: int, x: int, routing: str = STRONG) -> dict:
@@ -119,9 +121,9 @@ class Experts:
         ops: list[Op] = []
         if bits > self.ceiling:
             self.ceiling = 2 * math.ceil(bits / 2)
-            ops.append({"id": "apart", "set": {"y0": self.ceiling, "ticks": ticks(self.ceiling)}})
+            ops.append(scene.Change("apart", y0=self.ceiling, ticks=ticks(self.ceiling)))
         place = {"panel": "apart", "x": x, "y0": 0, "y1": round(bits, 4), "w": 0.5}
-        return [*ops, mark(f"k{x}", "bar", **place, rank=1, node=node, hover=hover)]
+        return [*ops, scene.Bar(f"k{x}", **place, rank=1, node=node, hover=hover)]
 
     def _cells(self, score, x: int, node: int) -> list[Op]:
         """The experts of one layer in one of the two routings, the weak one's below."""
@@ -132,7 +134,7 @@ class Experts:
             look = {"state": "chosen" if strong else "live", "fill": "filled"}
             place = self._place(layer, expert, x, score.name)
             key = f"{'s' if strong else 'w'}{x}.{layer}.{expert}"
-            ops.append(mark(key, "cell", **place, **look, node=node, hover=[text]))
+            ops.append(scene.Cell(key, **place, **look, node=node, hover=[text]))
             if strong:
                 self.used[layer][expert] += 1
         return ops
@@ -144,7 +146,7 @@ class Experts:
             for expert in range(1, self.experts + 1):
                 share = counts[expert] / self.column
                 text = f"layer {layer}, expert {expert}: read {100 * share:.0f} % of the tokens so far"
-                ops.append({"id": f"u{layer}.{expert}", "set": {"weight": round(share, 4), "hover": [text]}})
+                ops.append(scene.Change(f"u{layer}.{expert}", weight=round(share, 4), hover=[text]))
         return ops
 
 

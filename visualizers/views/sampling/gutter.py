@@ -8,7 +8,12 @@ import math
 
 from decoders.trace.events import Distribution
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, probability, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 HEAT, BEFORE, AFTER, TEXT = 1.0, 2.15, 3.15, 3.8  # columns
 BARS = 0.9  # columns of a bar of probability 1
@@ -27,27 +32,17 @@ class Gutter:
         self.before: dict[int, dict[int, float]] = {}  # node -> token -> p
         self.after: dict[int, dict[int, float]] = {}
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "In front of which lines does the model want the label? What does its ban change?",
-            "ops": [
-                {"id": "names", "kind": "panel", "y0": 0, "y1": 1, "px": 26, "rule": True},
-                {"id": "lines", "kind": "panel", "y0": -0.1, "y1": 6, "share": 1, "grow": True},
+        return Layout(
+            question="In front of which lines does the model want the label? What does its ban change?",
+            ops=[
+                scene.Panel("names", y0=0, y1=1, px=26, rule=True),
+                scene.Panel("lines", y0=-0.1, y1=6, share=1, grow=True),
                 *(
-                    {
-                        "id": f"h{x}",
-                        "kind": "label",
-                        "panel": "names",
-                        "x": x,
-                        "y": 0.6,
-                        "text": text,
-                        "role": "soft",
-                        "size": 11,
-                        "priority": 0,
-                        **how,
-                    }
+                    scene.Label(
+                        f"h{x}", panel="names", x=x, y=0.6, text=text, role="soft", size=11, priority=0, **how
+                    )
                     for x, text, how in (
                         (HEAT, ScoreName.P_LABEL, {"w": 1}),
                         (BEFORE, "before", {"w": 1}),
@@ -56,16 +51,16 @@ class Gutter:
                     )
                 ),
             ],
-            "first": 1,
-            "columns": 8,
-            "row": 30,
-            "column": 66,
-            "column_narrow": 48,
-            "left": 40,
-            "left_narrow": 28,
-            "right": 8,
-            "axis": None,
-            "legend": [
+            first=1,
+            columns=8,
+            row=30,
+            column=66,
+            column_narrow=48,
+            left=40,
+            left_narrow=28,
+            right=8,
+            axis=None,
+            legend=[
                 ["cell:rejected", "■", "rejected", "probability of the label at the start of the line"],
                 [
                     "cell:chosen",
@@ -74,7 +69,7 @@ class Gutter:
                     "probability of the line's first token, before the ban and after it",
                 ],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one token: a new line with its numbers, or more text of the newest one."""
@@ -93,8 +88,8 @@ class Gutter:
         label_text = "" if p is None else f", where the label has {probability(p)}"
         return [
             *ops,
-            {"front": [1, len(self.lines)]},
-            {"say": f"Line {len(self.lines)}: {self.nodes.text(commits[-1])}{label_text}."},
+            scene.Front(1, len(self.lines)),
+            scene.Say(f"Line {len(self.lines)}: {self.nodes.text(commits[-1])}{label_text}."),
         ]
 
     def _token(self, node: int, p: float | None) -> list[Op]:
@@ -108,15 +103,15 @@ class Gutter:
             self.heat.append(p or 0.0)
             return self._line(row, node, p)
         self.lines[row] += shown
-        return [{"id": f"t{row}", "set": {"text": self.lines[row]}}]
+        return [scene.Change(f"t{row}", text=self.lines[row])]
 
     def _line(self, row: int, node: int, p: float | None) -> list[Op]:
         y, text = row + 0.5, self.nodes.text(node)
         place = {"panel": "lines", "y0": row, "y1": row + 1}
-        ops: list[Op] = [{"id": f"r{row}", "kind": "row", **place, "text": str(row + 1), "rule": False}]
+        ops: list[Op] = [scene.Row(f"r{row}", **place, text=str(row + 1), rule=False)]
         label = {"face": "mono", "role": "ink", "align": "left", "size": 12, "priority": 0}
         line = {"panel": "lines", "x": TEXT, "y": y + 0.06, "text": self.lines[row], "node": node}
-        ops.append({"id": f"t{row}", "kind": "label", **line, **label})
+        ops.append(scene.Label(f"t{row}", **line, **label))
         if p is None:
             return ops
         parent, token = self.nodes.parent[node], self.nodes.token[node]
@@ -125,11 +120,11 @@ class Gutter:
         words = [f"line {row + 1}: the label has {probability(p)}"]
         if before is not None and after is not None:
             words.append(f"{text}: {probability(before)} before the ban, {probability(after)} after it")
-        shared = {"panel": "lines", "node": node, "hover": words, "y": y, "h": 0.8}
+        shared = {"panel": "lines", "node": node, "hover": words, "y": y}
         heat = {"state": "rejected", "fill": "tint" if p < 0.5 else "filled", "text": probability(p)}
         if p < 0.005:
             heat = {"state": "prompt", "fill": "outline", "text": probability(p)}
-        ops.append({"id": f"p{row}", "kind": "cell", **shared, "x": HEAT, "w": 0.9, **heat})
+        ops.append(scene.Cell(f"p{row}", **shared, x=HEAT, w=0.9, h=0.8, **heat))
         for name, x, value, look in (
             ("b", BEFORE, before, {"state": "chosen", "fill": "outline"}),
             ("a", AFTER, after, {"state": "chosen", "fill": "filled"}),
@@ -137,5 +132,5 @@ class Gutter:
             if value is not None:
                 width = round(max(0.02, BARS * value), 4)
                 at = {"x": round(x - BARS / 2 + width / 2, 4), "w": width}
-                ops.append({"id": f"{name}{row}", "kind": "cell", **shared, **at, **look, "h": 0.5})
+                ops.append(scene.Cell(f"{name}{row}", **shared, **at, **look, h=0.5))
         return ops

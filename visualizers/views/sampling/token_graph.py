@@ -5,12 +5,19 @@ strategy: any text is a walk, and candidates are shown where they were given sco
 place, in order of first occurrence, twelve to a row.
 """
 
+from dataclasses import replace
+
 import networkx as nx
 
 from decoders.trace.events import Distribution
+from decoders.trace.number_format import many
 from decoders.trace.scores import Rank
+from visualizers import scene
 from visualizers.graphs.walk import go, loop_of
-from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
+from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 ACROSS = 12  # tokens in a row
 WIDE, TALL = 0.84, 0.58  # of a token's box, in columns and rows
@@ -38,31 +45,30 @@ class TokenGraph:
         self.steps = self.returns = self.again = self.likeliest = self.known = self.turned = 0
         self.tops: dict[int, int] = {}  # node -> the most likely token after it
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout, and the walk over the prompt."""
         ops = [op for token in self.nodes.header.prompt for op in self._visit(token, None)]
-        return {
-            "title": self.title,
-            "question": "Which tokens did the text return to? Which transitions did it repeat?",
-            "first": 1,
-            "columns": ACROSS,
-            "column": 28,
-            "column_narrow": 26,
-            "widest": 140,
-            "left": 6,
-            "right": 6,
-            "axis": None,
-            "row": 32,
-            "row_tall": 84,
-            "ops": [*panels(), *at_rest(ops)],
-            "legend": [
+        return Layout(
+            question="Which tokens did the text return to? Which transitions did it repeat?",
+            first=1,
+            columns=ACROSS,
+            column=28,
+            column_narrow=26,
+            widest=140,
+            left=6,
+            right=6,
+            axis=None,
+            row=32,
+            row_tall=84,
+            ops=[*panels(), *at_rest(ops)],
+            legend=[
                 ["cell:filled", "■", "ink", "here"],
                 ["path:link", "━", "link", "a repeated transition"],
                 ["path:soft", "─", "soft", "a step"],
                 ["path:rejected", "╌", "rejected", "the most likely token, avoided"],
                 ["cell:prompt", "□", "soft", "only in the prompt"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: the edge to each committed token, and what else could have come."""
@@ -73,7 +79,7 @@ class TokenGraph:
         born, _, commits = self.nodes.read(step)
         if not commits:
             return []
-        ops: list[Op] = [{"id": key, "set": {"gone": True}} for key in self.shown]
+        ops: list[Op] = [scene.Change(key, gone=True) for key in self.shown]
         self.shown = []
         for node in commits:
             ops += self._step(node)
@@ -81,11 +87,11 @@ class TokenGraph:
         if len(commits) == 1 and len(offered) > 1:
             ops += self._candidates(commits[0], offered, scores)
         words = self._words()
-        ops.append({"id": "heading", "set": {"lead": words[0], "heading": words[1], "short": words[2]}})
+        ops.append(scene.Change("heading", lead=words[0], heading=words[1], short=words[2]))
         ops.append(
-            {"front": [ACROSS, self._row(len(self.places) - 1) + 0.3]}
+            scene.Front(ACROSS, self._row(len(self.places) - 1) + 0.3)
         )  # the newest row is fully visible
-        return [*ops, {"say": f"{self.nodes.text(commits[-1])}: {words[0]}{words[1]}"}]
+        return [*ops, scene.Say(f"{self.nodes.text(commits[-1])}: {words[0]}{words[1]}")]
 
     # ---- the walk ----------------------------------------------------------------------------
     def _step(self, node: int) -> list[Op]:
@@ -104,7 +110,7 @@ class TokenGraph:
         """The walk comes to `token`: its box if it is new, the edge to it, and the looks of the boxes."""
         ops, before = [], self.here
         if self.newest is not None:
-            ops.append({"id": key(self.newest), "set": look(self.walk.edges[self.newest]["times"])})
+            ops.append(scene.Change(key(self.newest), **look(self.walk.edges[self.newest]["times"])))
         if token not in self.places:
             if len(self.places) % ACROSS == 0:
                 row = len(self.places) // ACROSS
@@ -119,10 +125,10 @@ class TokenGraph:
             ops.append(self._restate(before, here=False))
             strong = {**look(known + 1), "width": 2.6} | ({} if known else {"role": "ink"})
             if known:
-                ops.append({"id": key(way), "set": strong})
+                ops.append(scene.Change(key(way), **strong))
             else:
-                path = {"id": key(way), "kind": "path", "panel": "graph", "points": self._curve(*way)}
-                ops.append({**path, "head": True, **strong})
+                points = self._curve(*way)
+                ops.append(scene.Path(key(way), panel="graph", points=points, head=True, **strong))
         ops.append(self._restate(token, here=True, node=node))
         return ops
 
@@ -130,13 +136,14 @@ class TokenGraph:
         x, y = self._at(token)
         text = self.nodes.word(token)
         place = {"panel": "graph", "x": x, "y": y, "w": WIDE, "h": TALL}
-        mark = {"id": f"t{token}", "kind": "cell", **place, "state": "prompt", "fill": "tint", "text": text}
-        return mark | ({} if node is None else {"node": node})
+        return scene.Cell(f"t{token}", **place, state="prompt", fill="tint", text=text, node=node)
 
     def _restate(self, token: int, here: bool, node: int | None = None) -> Op:
         """How a box looks now. `node`: the newest node there, which a click asks for."""
         looks = {"fill": "filled" if here else "tint", "hover": self._hover(token)}
-        return {"id": f"t{token}", "set": looks | ({} if node is None else {"state": "chosen", "node": node})}
+        return scene.Change(
+            f"t{token}", **(looks | ({} if node is None else {"state": "chosen", "node": node}))
+        )
 
     def _hover(self, token: int) -> list[str]:
         """How often the walk was here, and where it went next."""
@@ -155,19 +162,19 @@ class TokenGraph:
         ops: list[Op] = []
         for i, event in enumerate(offered[:CANDIDATES]):
             score, chosen = scores[event.node], event.node == taken
-            place = {"panel": "offers", "kind": "label", "align": "left", "x": 0.6 + 2.4 * i}
+            place = {"panel": "offers", "align": "left", "x": 0.6 + 2.4 * i, "w": 2.3}
             text = ("● " if chosen else "") + self.nodes.text(event.node)
             bold = {"bold": chosen, "role": "ink" if chosen else "soft"}
-            token = {"id": f"c{event.node}", "y": 9, "text": text, "face": "mono", "w": 2.3}
-            ops.append({**place, **token, **bold, "priority": 1})
-            numbers = {"id": f"s{event.node}", "y": 26, "text": formula(score), "stack": True}
-            ops.append({**place, **numbers, "w": 2.3, "dy": 0, "priority": 2})
+            token = {"y": 9, "text": text, "face": "mono", "priority": 1}
+            ops.append(scene.Label(f"c{event.node}", **place, **token, **bold))
+            numbers = {"y": 26, "text": formula(score), "stack": True, "dy": 0, "priority": 2}
+            ops.append(scene.Label(f"s{event.node}", **place, **numbers))
         first = offered[0]
         if first.node != taken and first.token in self.places:
             way = (self.nodes.token[self.nodes.parent[taken]], first.token)
-            path = {"id": f"x{first.node}", "kind": "path", "panel": "graph", "points": self._curve(*way)}
-            ops.append({**path, "role": "rejected", "width": 1.6, "dash": "dash", "head": True})
-        self.shown = [op["id"] for op in ops]
+            look = {"role": "rejected", "width": 1.6, "dash": "dash", "head": True}
+            ops.append(scene.Path(f"x{first.node}", panel="graph", points=self._curve(*way), **look))
+        self.shown = [op.id for op in ops]
         return ops
 
     def _words(self) -> tuple[str, str, str]:
@@ -240,9 +247,9 @@ def signed(value: float) -> str:
 def panels() -> list[Op]:
     """From top to bottom: what is counted, the graph, the candidates of the newest step."""
     return [
-        {"id": "heading", "panel": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-        {"id": "graph", "kind": "panel", "y0": -0.2, "y1": 1, "share": 1, "grow": True},
-        {"id": "offers", "kind": "panel", "y0": 0, "y1": 34, "px": 34, "px_narrow": 62},
+        scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+        scene.Panel("graph", y0=-0.2, y1=1, share=1, grow=True),
+        scene.Panel("offers", y0=0, y1=34, px=34, px_narrow=62),
     ]
 
 
@@ -250,10 +257,9 @@ def at_rest(ops: list[Op]) -> list[Op]:
     """The births alone, each with its final look: a head may hold no changes."""
     marks: dict[str, Op] = {}
     for op in ops:
-        if "kind" in op:
-            marks[op["id"]] = dict(op)
-        else:
-            marks[op["id"]].update(op["set"])
+        if isinstance(op, scene.Change):
+            op = replace(marks[op.id], **op.fields)
+        marks[op.id] = op
     return list(marks.values())
 
 

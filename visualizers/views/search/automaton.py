@@ -7,9 +7,14 @@ Knows no strategy.
 """
 
 from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, Rank, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, many, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
 from visualizers.scene.spread import spread
+from visualizers.scene.view import Header, view
 
 LISTED = 6  # paths that are listed at the right
 Edge = tuple[int, int]  # state, token
@@ -36,39 +41,37 @@ class Automaton:
         self.output: list[int] = []
         self.listed = [""] * (LISTED + 2)
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and the empty list of paths."""
         lines = [
-            {
-                "id": f"p{i}",
-                "kind": "label",
-                "side": "right",
-                "line": i,
-                "text": "",
-                "bold": i == 0,
-                "face": "sans" if i == 0 else "mono",
-                "role": "ink" if i == 0 else "soft",
-            }
+            scene.Label(
+                f"p{i}",
+                side="right",
+                line=i,
+                text="",
+                bold=i == 0,
+                face="sans" if i == 0 else "mono",
+                role="ink" if i == 0 else "soft",
+            )
             for i in range(LISTED + 2)
         ]
-        return {
-            "title": self.title,
-            "question": "Which outputs are possible? What does each edge cost? Which paths are cheapest?",
-            "ops": [{"id": "graph", "kind": "panel", "y0": -1.4, "y1": 5, "share": 1, "grow": True}, *lines],
-            "first": 0,
-            "row": 44,
-            "row_tall": 60,
-            "notes": "under",
-            "patched": True,
-            "column": 132,
-            "column_narrow": 92,
-            "wide": 150,
-            "left": 24,
-            "right": 190,
-            "right_narrow": 24,
-            "axis": None,
-            "overview": "rows",
-            "legend": [
+        return Layout(
+            question="Which outputs are possible? What does each edge cost? Which paths are cheapest?",
+            ops=[scene.Panel("graph", y0=-1.4, y1=5, share=1, grow=True), *lines],
+            first=0,
+            row=44,
+            row_tall=60,
+            notes="under",
+            patched=True,
+            column=132,
+            column_narrow=92,
+            wide=150,
+            left=24,
+            right=190,
+            right_narrow=24,
+            axis=None,
+            overview="rows",
+            legend=[
                 ["node:chosen", "●", "chosen", "the cheapest path so far"],
                 ["node:live", "○", "live", "another of the k paths"],
                 ["node:rejected", "✕", "rejected", "blocked in this search"],
@@ -76,7 +79,7 @@ class Automaton:
                 ["node:forced", "⚑", "forced", "must come first"],
                 ["symbol:ring", "○", "ink", "a state"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: edges that were tried first, what is blocked, and the paths."""
@@ -99,8 +102,8 @@ class Automaton:
         ops += self._restate(blocked, forced)
         ops += self._list()
         if self.place:
-            ops.append({"front": [max(self.layer.values()), max(self.place.values())]})
-            ops.append({"say": self._caption(step)})
+            ops.append(scene.Front(max(self.layer.values()), max(self.place.values())))
+            ops.append(scene.Say(self._caption(step)))
         return ops
 
     # ---- what the step says ----------------------------------------------------------------------------
@@ -151,15 +154,7 @@ class Automaton:
         taken = [row for other, row in self.row.items() if self.layer[other] == x]
         (y,) = spread([y], taken)
         self.row[state] = y
-        return {
-            "id": f"s{state}",
-            "kind": "symbol",
-            "glyph": "ring",
-            "role": "ink",
-            "x": x,
-            "y": y,
-            "size": 9,
-        }
+        return scene.Symbol(f"s{state}", glyph="ring", role="ink", x=x, y=y, size=9)
 
     def _birth(self, edge: Edge) -> list[Op]:
         (state, token), to = edge, self.to[edge]
@@ -168,17 +163,9 @@ class Automaton:
         self.looks[edge] = "pruned"
         ways = {"x0": self.layer[state], "y0": self.row[state]}, {"x1": self.layer[to], "y1": self.row[to]}
         return [
-            {"id": f"a{name}", "kind": "edge", **ways[0], "x1": x, "y1": y, **look},
-            {"id": f"b{name}", "kind": "edge", "x0": x, "y0": y, **ways[1], **look},
-            {
-                "id": f"t{name}",
-                "kind": "node",
-                "x": x,
-                "y": y,
-                "node": node,
-                "text": self.nodes.text(node),
-                **look,
-            },
+            scene.Edge(f"a{name}", **ways[0], x1=x, y1=y, **look),
+            scene.Edge(f"b{name}", x0=x, y0=y, **ways[1], **look),
+            scene.Node(f"t{name}", x=x, y=y, node=node, text=self.nodes.text(node), **look),
         ]
 
     # ---- states and words ------------------------------------------------------------------------------
@@ -200,12 +187,12 @@ class Automaton:
             note = signed(self.cost[edge])
             if state != self.looks[edge]:
                 self.looks[edge] = state
-                ops += [{"id": f"{part}{name}", "set": {"state": state}} for part in "abt"]
+                ops += [scene.Change(f"{part}{name}", state=state) for part in "abt"]
             if note != self.notes.get(edge):
                 self.notes[edge] = note
                 text = self.nodes.text(self.newest[edge])
                 hover = [f"{text} costs {note}", f"from state {edge[0]} to state {self.to[edge]}"]
-                ops.append({"id": f"t{name}", "set": {"note": note, "hover": hover}})
+                ops.append(scene.Change(f"t{name}", note=note, hover=hover))
         return ops
 
     def _list(self) -> list[Op]:
@@ -219,7 +206,7 @@ class Automaton:
         more = len(ranked) - LISTED
         lines.append(f"and {more} more" if more > 0 else "")
         before, self.listed = self.listed, lines
-        return [{"id": f"p{i}", "set": {"text": line}} for i, line in enumerate(lines) if line != before[i]]
+        return [scene.Change(f"p{i}", text=line) for i, line in enumerate(lines) if line != before[i]]
 
     def _caption(self, step) -> str:
         counts = ((self.row, "state"), (self.place, "edge"), (self.paths, "path"))

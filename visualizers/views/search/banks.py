@@ -5,9 +5,15 @@ bank's) and "met" (how much a text has met). Each bank is a band of rows: its sl
 Knows no strategy.
 """
 
+from dataclasses import replace
+
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import Header, Op, many, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
 from visualizers.scene.tree_rows import Slots
+from visualizers.scene.view import Header, view
 from visualizers.views.search.beam_tree import BeamTree
 
 ABOVE, BETWEEN = 1.6, 0.5  # rows for the slots of a band, and between two bands
@@ -46,19 +52,23 @@ class Banks(BeamTree):
         self.met: dict[int, str] = {}  # what a hover says of it
         self.bank: dict[int, int] = {}  # node -> its bank
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """As the beam tree, but how many rows there will be is not known yet."""
-        head = super().head() | {"row": 22, "left": 76, "left_narrow": 52}
-        del head["rows"]
-        legend = [entry for entry in head["legend"] if entry[0] not in ("band:panel", "tick:rejected")]
-        return head | {
-            "question": "How much of the phrases does each text contain? How many slots does each bank have?",
-            "legend": [
+        head = super().head()
+        legend = [entry for entry in head.legend if entry[0] not in ("band:panel", "tick:rejected")]
+        return replace(
+            head,
+            rows=None,
+            row=22,
+            left=76,
+            left_narrow=52,
+            question="How much of the phrases does each text contain? How many slots does each bank have?",
+            legend=[
                 *legend,
                 ["cell", "▪", "soft", "slots of a bank"],
                 ["symbol:rejected", "▲", "rejected", "a phrase is broken: its tokens are unmet again"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of the beam tree, and the slots of each bank, what lights up, and what broke."""
@@ -84,7 +94,7 @@ class Banks(BeamTree):
             bottom = self.slots.groups[bank][-1] + 0.5
             text = f"{bank} of {banks - 1} met"
             rows = {"y0": round(top - 0.5, 4), "y1": round(bottom, 4)}
-            ops.append({"id": f"r{bank}", "kind": "row", "text": text, "short": f"{bank} met", **rows})
+            ops.append(scene.Row(f"r{bank}", text=text, short=f"{bank} met", **rows))
         return ops
 
     def _slots(self, event, column: int) -> list[Op]:
@@ -94,9 +104,7 @@ class Banks(BeamTree):
         hover = f"bank {bank}: {many(competing, 'candidate')} for {many(count, 'slot')}"
         place = {"x": column, "y": self.slots.tops[bank], "w": 0.8, "h": 0.7}
         look = {"state": "live", "fill": "amount", "weight": round(count / self.rows, 4)}
-        return [
-            {"id": f"b{bank}.{column}", "kind": "cell", "text": str(count), "hover": [hover], **place, **look}
-        ]
+        return [scene.Cell(f"b{bank}.{column}", text=str(count), hover=[hover], **place, **look)]
 
     def _broken(self, event) -> list[Op]:
         """A sign below the token that left a phrase before its end."""
@@ -105,16 +113,7 @@ class Banks(BeamTree):
             return []
         place = {"x": self.nodes.position[node], "y": round(self.slots.row[node] + 0.4 * self.slots.apart, 4)}
         hover = [f"{self.nodes.text(node)} breaks a phrase: {many(lost, 'token')} unmet again"]
-        return [
-            {
-                "id": f"x{node}",
-                "kind": "symbol",
-                "glyph": "triangle",
-                "role": "rejected",
-                "hover": hover,
-                **place,
-            }
-        ]
+        return [scene.Symbol(f"x{node}", glyph="triangle", role="rejected", hover=hover, **place)]
 
     def _group(self, event) -> int:
         """The bank of a node, else its parent's."""

@@ -10,8 +10,14 @@ from itertools import takewhile
 
 from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.scores import Rank, Score, ScoreName
-from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
 from visualizers.scene.tree_rows import Slots
+from visualizers.scene.verdict_marks import STATES
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 FAR = 10**6  # beyond any column
 LABELLED = 8  # with more branches only the spine and the front are labelled
@@ -48,54 +54,44 @@ class BeamTree:
         self.best: int | None = None
         self.guides = 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and the root, which is the end of the prompt."""
         root = self.nodes.root
-        mark = {
-            "id": f"n{root}",
-            "kind": "node",
-            "node": root,
-            "x": 0,
-            "y": self.slots.row[root],
-            "state": "prompt",
-            "text": self.nodes.text(root),
-            "priority": 3,
-            "hover": ["end of the prompt"],
-        }
+        mark = scene.Node(
+            f"n{root}",
+            node=root,
+            x=0,
+            y=self.slots.row[root],
+            state="prompt",
+            text=self.nodes.text(root),
+            priority=3,
+            hover=["end of the prompt"],
+        )
         expected = self.header.number("max_new_tokens", 0)
         several = self.rows > 1
         bands = [
-            {
-                "id": f"group{g}",
-                "kind": "band",
-                "role": "panel",
-                "x0": -0.4,
-                "x1": FAR,
-                "y0": rows[0] - 0.5,
-                "y1": rows[-1] + 0.5,
-            }
+            scene.Band(f"group{g}", role="panel", x0=-0.4, x1=FAR, y0=rows[0] - 0.5, y1=rows[-1] + 0.5)
             for g, rows in enumerate(self.slots.groups)
             if len(self.slots.groups) > 1
         ]
-        return {
-            "title": self.title,
-            "question": "Which continuations are alive? Where did they split? What was dropped? Which leads?",
-            "ops": [*bands, mark],
-            "first": 0,
-            "fold": True,
-            "rows": self.slots.height,
-            "overview": "rows",
-            "note_title": "rank, Σ log p, p" if several else "Σ log p, p",
-            "row": 44 if self.rows <= LABELLED else 22,
-            "column": 44,
-            "wide": 56 if self.rows <= LABELLED else 44,
-            "left": 8,
-            "left_narrow": 4,
-            "right": 116 if several else 64,
-            "right_narrow": 72 if several else 48,
-            "axis": "token position",
-            **({"columns": int(expected) + 1} if expected else {}),
-            "legend": [
+        return Layout(
+            question="Which continuations are alive? Where did they split? What was dropped? Which leads?",
+            ops=[*bands, mark],
+            first=0,
+            fold=True,
+            rows=self.slots.height,
+            overview="rows",
+            note_title="rank, Σ log p, p" if several else "Σ log p, p",
+            row=44 if self.rows <= LABELLED else 22,
+            column=44,
+            wide=56 if self.rows <= LABELLED else 44,
+            left=8,
+            left_narrow=4,
+            right=116 if several else 64,
+            right_narrow=72 if several else 48,
+            axis="token position",
+            **{"columns": int(expected) + 1} if expected else {},
+            legend=[
                 ["node:chosen", "●", "chosen", "best so far" if several else "chosen"],
                 ["node:live", "○", "live", "live"],
                 ["node:pruned", "✕", "pruned", "pruned"],
@@ -105,7 +101,7 @@ class BeamTree:
                 ["node:forced", "⚑", "forced", "inserted by hand"],
                 ["band:panel", "▬", "line", "a group"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: new branches and ticks, finished hypotheses, changed states, notes at the
@@ -133,7 +129,7 @@ class BeamTree:
         ops += self._guide(commits)
         ops += self._say(step, born, dropped)
         if born:
-            ops.append({"front": [self.farthest, self.slots.height - 1]})
+            ops.append(scene.Front(self.farthest, self.slots.height - 1))
         return ops
 
     # ---- what the step says ------------------------------------------------------------------
@@ -214,32 +210,30 @@ class BeamTree:
         self.weight[node] = weight
         state = "finished" if verdicts.get(node, (None,))[0] == "finished" else "live"
         self.looks[node] = (state, False, False, False)
-        mark = {
-            "id": f"n{node}",
-            "kind": "node",
-            "node": node,
-            "parent": f"n{parent}",
-            "x": nodes.position[node],
-            "y": row,
-            "state": state,
-            "weight": weight,
-            "text": nodes.text(node),
-            "quiet": self._quiet(node, self.looks[node]),
-            "hover": self._hover(event, born, scores, verdicts),
-        }
+        mark = scene.Node(
+            f"n{node}",
+            node=node,
+            parent=f"n{parent}",
+            x=nodes.position[node],
+            y=row,
+            state=state,
+            weight=weight,
+            text=nodes.text(node),
+            quiet=self._quiet(node, self.looks[node]),
+            hover=self._hover(event, born, scores, verdicts),
+        )
         above = self.slots.row.get(parent, row)
-        edge = {
-            "id": f"e{node}",
-            "kind": "edge",
-            "x0": nodes.position[node] - 1,
-            "y0": above,
-            "x1": nodes.position[node],
-            "y1": row,
-            "state": state,
-            "weight": weight,
-        }
+        edge = scene.Edge(
+            f"e{node}",
+            x0=nodes.position[node] - 1,
+            y0=above,
+            x1=nodes.position[node],
+            y1=row,
+            state=state,
+            weight=weight,
+        )
         if self.rows > LABELLED and abs(above - row) > 2:
-            edge["stub"] = True
+            edge.stub = True
         return [edge, mark]
 
     def _end(self, ended, born, scores, verdicts) -> list[Op]:
@@ -256,8 +250,8 @@ class BeamTree:
             edge, mark = self._birth(event, below, born, scores, verdicts)
             total = next((s.total for s in scores.get(event.node, [])), None)
             if total is not None:
-                mark |= {"note": f"{total:.2f}".replace("-", "−"), "note_priority": 2}
-            mark["quiet"] = True  # its token is shown when it wins
+                mark.note, mark.note_priority = f"{total:.2f}".replace("-", "−"), 2
+            mark.quiet = True  # its token is shown when it wins
             ops += [edge, mark]
         return ops
 
@@ -268,17 +262,16 @@ class BeamTree:
                 sorted((e for e in dropped if e.parent == parent), key=lambda e: e.slot)
             ):
                 ops.append(
-                    {
-                        "id": f"n{event.node}",
-                        "kind": "tick",
-                        "node": event.node,
-                        "parent": f"n{parent}",
-                        "index": index,
-                        "x": self.nodes.position.get(parent, 0),
-                        "y": self.slots.row.get(parent, 0),
-                        "state": STATES.get(verdicts[event.node][0], "pruned"),
-                        "hover": self._hover(event, born, {}, verdicts),
-                    }
+                    scene.Tick(
+                        f"n{event.node}",
+                        node=event.node,
+                        parent=f"n{parent}",
+                        index=index,
+                        x=self.nodes.position.get(parent, 0),
+                        y=self.slots.row.get(parent, 0),
+                        state=STATES.get(verdicts[event.node][0], "pruned"),
+                        hover=self._hover(event, born, {}, verdicts),
+                    )
                 )
         return ops
 
@@ -338,10 +331,8 @@ class BeamTree:
             self.looks[node] = look
             quiet = self._quiet(node, look)
             quiet = {"quiet": quiet} if quiet != self._quiet(node, before) else {}
-            ops.append({"id": f"n{node}", "set": {"state": state, "ended": look[1], **quiet}})
-            ops.append(
-                {"id": f"e{node}", "set": {"state": "chosen" if node in spine else state, "agreed": look[2]}}
-            )
+            ops.append(scene.Change(f"n{node}", state=state, ended=look[1], **quiet))
+            ops.append(scene.Change(f"e{node}", state="chosen" if node in spine else state, agreed=look[2]))
         return ops
 
     def _quiet(self, node: int, look: tuple) -> bool:
@@ -349,9 +340,7 @@ class BeamTree:
 
     def _notes(self, scores) -> list[Op]:
         """At the front of every live branch: rank, sum of log-probabilities, p of its last token."""
-        ops = [
-            {"id": f"n{n}", "set": {"note": None, "front": False}} for n in self.front if n not in self.live
-        ]
+        ops = [scene.Change(f"n{n}", note=None, front=False) for n in self.front if n not in self.live]
         self.front = [n for n in sorted(self.live) if n in self.looks]
         for node in self.front:
             given = next((s for s in scores.get(node, []) if s.rank is not None), None)
@@ -361,7 +350,7 @@ class BeamTree:
             words = [f"#{given.rank}"] if given and self.rows > 1 else []
             words += [f"{total:.1f}".replace("-", "−")] if total is not None else ["?"]
             more = {"note_more": f"{100 * self.weight[node]:.0f} %"}
-            ops.append({"id": f"n{node}", "set": {"note": "  ".join(words), "front": True, **more}})
+            ops.append(scene.Change(f"n{node}", note="  ".join(words), front=True, **more))
         return ops
 
     def _say(self, step, born, dropped) -> list[Op]:
@@ -379,18 +368,18 @@ class BeamTree:
             (len(self.finished), "finished"),
             (len(dropped), "dropped at once"),
         ]
-        return [{"say": caption + "".join(f", {n} {what}" for n, what in counts if n) + "."}]
+        return [scene.Say(caption + "".join(f", {n} {what}" for n, what in counts if n) + ".")]
 
     def _guide(self, commits) -> list[Op]:
         """The dotted line up to which all beams agree, while there are several."""
         if not commits or self.rows == 1:
             return []
-        ops = [{"id": f"agree{self.guides}", "set": {"gone": True}}] if self.guides else []
+        ops = [scene.Change(f"agree{self.guides}", gone=True)] if self.guides else []
         if not (self.live & self.looks.keys()) - set(self.committed):
             return ops  # it has ended: everything is committed
         self.guides += 1
         x = self.nodes.position.get(commits[-1], 0)
-        return ops + [{"id": f"agree{self.guides}", "kind": "guide", "x": x, "text": "◂ all beams agree"}]
+        return ops + [scene.Guide(f"agree{self.guides}", x=x, text="◂ all beams agree")]
 
 
 def _p(event) -> float | None:

@@ -6,9 +6,15 @@ mean of the log-probabilities. Knows no strategy.
 """
 
 import math
+from typing import Any
 
+from decoders.trace.number_format import many
 from decoders.trace.scores import Rank
-from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
+from visualizers import scene
+from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 HEADING, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
 SEEN = 7  # rows of a long table that are visible at once in a low lane
@@ -28,43 +34,41 @@ class Branches:
         self.tokens = self.pauses = self.rescued = 0
         self.looked = False  # whether anything was looked ahead so far
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "Where did the method look ahead? What did it see? What did it choose?",
-            "first": 1,
-            "row": 26,
-            "widest": 90,
-            "column": 20,
-            "column_narrow": 18,
-            "wide": 26,
-            "columns": 17,
-            "clip": True,
-            "left": 8,
-            "right": 8,
-            "axis": None,
-            "ops": [
-                {
-                    "id": "heading",
-                    "panel": "heading",
-                    "kind": "panel",
-                    "y0": 0,
-                    "y1": 1,
-                    "px": 20,
-                    "px_narrow": 36,
-                    "lead": "No pause",
-                    "heading": " so far.",
-                    "short": " so far.",
-                },
-                {"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
+        return Layout(
+            question="Where did the method look ahead? What did it see? What did it choose?",
+            first=1,
+            row=26,
+            widest=90,
+            column=20,
+            column_narrow=18,
+            wide=26,
+            columns=17,
+            clip=True,
+            left=8,
+            right=8,
+            axis=None,
+            ops=[
+                scene.Panel(
+                    "heading",
+                    panel="heading",
+                    y0=0,
+                    y1=1,
+                    px=20,
+                    px_narrow=36,
+                    lead="No pause",
+                    heading=" so far.",
+                    short=" so far.",
+                ),
+                scene.Panel("tables", y0=-0.1, y1=8, share=1, grow=True),
             ],
-            "legend": [
+            legend=[
                 ["cell:chosen", "■", "chosen", "taken"],
                 ["cell:pruned", "▢", "pruned", "not chosen, or only explored"],
                 ["cell:amount", "▪", "soft", "stronger grey: more likely or better"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """One table, if this step looked ahead."""
@@ -108,9 +112,9 @@ class Branches:
         }
         return [
             *ops,
-            {"id": "heading", "set": heading},
-            {"front": [1, front]},
-            {"say": f"{lead}{heading['heading']}"},
+            scene.Change("heading", **heading),
+            scene.Front(1, front),
+            scene.Say(f"{lead}{heading['heading']}"),
         ]
 
     def _heading(self, first: int, columns: dict[str, tuple[float, float]]) -> list[Op]:
@@ -119,7 +123,7 @@ class Branches:
         for text, (x, wide) in {f"token {self.nodes.position[first]}": TOKEN, **columns}.items():
             place = {"x": x + 0.08, "y": round(self.y + HEADING / 2, 3), "align": "left", "w": wide}
             look = {"text": text, "role": "ink" if x == TOKEN[0] else "soft", "priority": 0}
-            ops.append({"id": f"h{self.pauses}.{x}", "kind": "label", "panel": "tables", **place, **look})
+            ops.append(scene.Label(f"h{self.pauses}.{x}", panel="tables", **place, **look))
         return ops
 
     def _row(
@@ -130,21 +134,21 @@ class Branches:
         hover = [f"{word}: {hovered(score)}" + (", the most likely" if row == 0 else ""), seen]
         look = {"state": "chosen" if taken else "pruned", "fill": "filled" if taken else "tint"}
         ops = [
-            self._cell(f"n{node}", TOKEN, y, word, hover) | look | {"node": node},
-            self._cell(f"a{node}", columns["seen ahead"], y, seen, hover)
-            | {"state": "pruned", "fill": "tint"},
+            self._cell(f"n{node}", TOKEN, y, word, hover, **look, node=node),
+            self._cell(f"a{node}", columns["seen ahead"], y, seen, hover, state="pruned", fill="tint"),
         ]
         for name, (text, amount) in cells.items():
-            cell = self._cell(f"{name[0]}{node}", columns[name], y, text, hover)
             # words stay readable
             shade = {"state": "prompt", "fill": "amount", "weight": round(amount / 2, 4)}
-            ops.append(cell | shade)
+            ops.append(self._cell(f"{name[0]}{node}", columns[name], y, text, hover, **shade))
         return ops
 
-    def _cell(self, name: str, place: tuple[float, int], y: float, text: str, hover: list[str]) -> Op:
+    def _cell(
+        self, name: str, place: tuple[float, int], y: float, text: str, hover: list[str], **look: Any
+    ) -> Op:
         x, wide = place
         where = {"panel": "tables", "x": x + wide / 2, "y": round(y, 3), "w": wide - 0.08, "h": CELL}
-        return {"id": name, "kind": "cell", **where, "text": text, "hover": hover}
+        return scene.Cell(name, **where, text=text, hover=hover, **look)
 
 
 def hovered(score) -> str:

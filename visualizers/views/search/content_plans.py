@@ -6,9 +6,13 @@ strategy.
 """
 
 from decoders.trace.events import Propose
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, Rank, ScoreName, Span
-from visualizers.scene.marks import Header, Nodes, Op, many, view
-from visualizers.views.any_lane.entropy import mark
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 LINE = 14  # tokens in a line, unless a sentence ends before
 ENDS = (".", "!", "?")
@@ -40,29 +44,28 @@ class ContentPlans:
         self.summarised: list[str] = []  # plans whose summaries are drawn, the best first
         self.lines = 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "first": 0,
-            "column": 46,
-            "wide": 62,
-            "left": 190,
-            "left_narrow": 96,
-            "right": 112,
-            "right_narrow": 56,
-            "row": 24,
-            "row_tall": 36,
-            "axis": "units of a plan, tokens of a line",
-            "overview": "piled",
-            "patched": True,
-            "clip": True,
-            "ops": [
-                mark("heading", "panel", y0=0, y1=1, px=20, px_narrow=36),
-                mark("units", "panel", y0=-0.7, y1=1, share=0.5, grow=True),
+        return Layout(
+            question=QUESTION,
+            first=0,
+            column=46,
+            wide=62,
+            left=190,
+            left_narrow=96,
+            right=112,
+            right_narrow=56,
+            row=24,
+            row_tall=36,
+            axis="units of a plan, tokens of a line",
+            overview="piled",
+            patched=True,
+            clip=True,
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("units", y0=-0.7, y1=1, share=0.5, grow=True),
             ],
-            "legend": [
+            legend=[
                 ["node:live", "○", "live", "continues"],
                 ["node:finished", "■", "finished", "a whole plan, with its log p"],
                 ["node:pruned", "✕", "pruned", "given up"],
@@ -70,7 +73,7 @@ class ContentPlans:
                 ["cell:chosen", "■", "chosen", "the output"],
                 ["cell:live", "▣", "live", "another plan's summary"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: units, plans, or the summaries."""
@@ -91,8 +94,8 @@ class ContentPlans:
         if not (caption := self._caption(step)):
             return ops
         lead, rest = caption
-        ops.append({"id": "heading", "set": {"lead": lead, "heading": rest, "short": rest}})
-        return [*ops, {"say": f"Step {step.index + 1}: {lead}{rest}"}]
+        ops.append(scene.Change("heading", lead=lead, heading=rest, short=rest))
+        return [*ops, scene.Say(f"Step {step.index + 1}: {lead}{rest}")]
 
     # ---- plans
 
@@ -104,9 +107,8 @@ class ContentPlans:
         self.units.append(text)
         place = {"panel": "units", "y0": at - 0.5, "y1": at + 0.5, "rule": False}
         return [
-            mark(
+            scene.Row(
                 f"u{at}",
-                "row",
                 **place,
                 text=f"{at + 1}  {text}",
                 short=f"{at + 1} {text}",
@@ -157,13 +159,13 @@ class ContentPlans:
         hover = [f"plan {level}: log p {minus(event.total)}", *self.units[row : row + 1]]
         place = {"panel": "units", "x": x, "y": round(y, 3)}
         ops = [
-            mark(f"p{level}", "node", **place, state="live", weight=0.5, quiet=True, hover=hover),
+            scene.Node(f"p{level}", **place, state="live", weight=0.5, quiet=True, hover=hover),
         ]
         if (before := name_of(units[:-1])) in self.paths:
             x0, y0 = self.paths[before]
             line = {"panel": "units", "x0": x0, "y0": round(y0, 3), "x1": x, "y1": round(y, 3)}
-            ops.insert(0, mark(f"e{level}", "edge", **line, state="live", weight=0.4))
-        return [*ops, {"front": [x, row]}]
+            ops.insert(0, scene.Edge(f"e{level}", **line, state="live", weight=0.4))
+        return [*ops, scene.Front(x, row)]
 
     def _look(self, level: str, state: str) -> list[Op]:
         """A new state of a plan; whole ones that are kept have their log p beside them."""
@@ -171,9 +173,9 @@ class ContentPlans:
             return []
         self.state[level] = state
         note = minus(self.whole[level]) if level in self.last else None
-        ops = [{"id": f"p{level}", "set": {"state": state, "note": note, "note_priority": 4}}]
+        ops = [scene.Change(f"p{level}", state=state, note=note, note_priority=4)]
         if len(self.plans[level]) > 1:
-            ops.append({"id": f"e{level}", "set": {"state": state if state != "finished" else "live"}})
+            ops.append(scene.Change(f"e{level}", state=state if state != "finished" else "live"))
         return ops
 
     # ---- summaries
@@ -190,12 +192,12 @@ class ContentPlans:
         score = f"{minus(event.total)}"
         right = {"right": f"{score}  F1 {self.adherence.get(level, 0.0):.2f}", "right_short": score}
         name = {"text": f"plan {level}", **({"bold": "output"} if best else {})}
-        ops.append(mark(f"s{level}", "row", **row, **name, **right))
+        ops.append(scene.Row(f"s{level}", **row, **name, **right))
         for down, line in enumerate(lines):
             for x, node in enumerate(line, 1):
                 look = {"state": "chosen" if best else "live", "fill": "filled" if best else "tint"}
                 place = {"panel": "units", "x": x, "y": y + down, "w": 0.96, "h": 0.82, "node": node}
-                ops.append(mark(f"t{node}", "cell", **place, **look, text=self.nodes.text(node)))
+                ops.append(scene.Cell(f"t{node}", **place, **look, text=self.nodes.text(node)))
         return ops
 
     def _lines(self, node: int) -> list[list[int]]:

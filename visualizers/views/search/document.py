@@ -8,8 +8,14 @@ Knows no strategy.
 import math
 
 from decoders.document import document_of, sentences_of
+from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 FLAG, FIRST = 1.0, 2.1  # columns of the flags, and of the first passage's curve
 SHOWN = 4  # passages that have a curve
@@ -32,45 +38,44 @@ class Document:
         self.prefix = 0  # tokens of the longest prefix
         self.columns = max(1, min(SHOWN, int(header.number("passages", 1))))
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, all sentences, and the legend."""
-        words = {"role": "soft", "size": 11, "priority": 0, "panel": "names", "y": 0.6, "kind": "label"}
-        names = [{"id": "h0", "x": FLAG, "text": "begins", "w": 1, **words}]
+        words = {"role": "soft", "size": 11, "priority": 0, "panel": "names", "y": 0.6}
+        names = [scene.Label("h0", x=FLAG, text="begins", w=1, **words)]
         names += [
-            {"id": f"h{n + 1}", "x": FIRST + n, "text": f"P(end) {n + 1}", "w": 1, **words}
+            scene.Label(f"h{n + 1}", x=FIRST + n, text=f"P(end) {n + 1}", w=1, **words)
             for n in range(self.columns)
         ]
         ops: list[Op] = [
-            {"id": "summary", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-            {"id": "names", "kind": "panel", "y0": 0, "y1": 1, "px": 26, "rule": True},
-            {"id": "lines", "kind": "panel", "y0": -0.1, "y1": 6, "share": 1, "grow": True},
+            scene.Panel("summary", y0=0, y1=1, px=20, px_narrow=36),
+            scene.Panel("names", y0=0, y1=1, px=26, rule=True),
+            scene.Panel("lines", y0=-0.1, y1=6, share=1, grow=True),
             *names,
         ]
         for row, sentence in enumerate(self.sentences):
             place = {"panel": "lines", "x": FIRST + self.columns - 0.35, "y": row + 0.56}
             look = {"role": "soft", "align": "left", "size": 12, "priority": 0}
             rows = {"panel": "lines", "y0": row, "y1": row + 1, "text": str(row + 1), "rule": False}
-            ops.append({"id": f"r{row}", "kind": "row", **rows})
-            ops.append({"id": f"s{row}", "kind": "label", "text": sentence, **place, **look})
-        return {
-            "title": self.title,
-            "question": "Where may a passage begin? After which sentence would the model end it?",
-            "ops": ops,
-            "first": 1,
-            "columns": 4 + self.columns,
-            "row": 28,
-            "column": 74,
-            "column_narrow": 58,
-            "left": 40,
-            "left_narrow": 28,
-            "right": 8,
-            "axis": None,
-            "legend": [
+            ops.append(scene.Row(f"r{row}", **rows))
+            ops.append(scene.Label(f"s{row}", text=sentence, **place, **look))
+        return Layout(
+            question="Where may a passage begin? After which sentence would the model end it?",
+            ops=ops,
+            first=1,
+            columns=4 + self.columns,
+            row=28,
+            column=74,
+            column_narrow=58,
+            left=40,
+            left_narrow=28,
+            right=8,
+            axis=None,
+            legend=[
                 ["cell:live", "⚑", "live", "a passage may begin here: mean of log p of its first tokens"],
                 ["cell:prompt", "▭", "soft", "probability that the text ends after the sentence"],
                 ["cell:chosen", "■", "chosen", "the passage ends here"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """Flags that are known now, the curve of a passage, or the output."""
@@ -92,9 +97,9 @@ class Document:
         heading = f", told apart by {many(self.prefix, 'token')}"
         if commits:
             heading += f"; {many(len(commits), 'token')} output"
-        ops.append({"id": "summary", "set": {"lead": lead, "heading": heading + "."}})
+        ops.append(scene.Change("summary", lead=lead, heading=heading + "."))
         say = f"{lead}{heading}; {many(len(self.curves), 'end')} read."
-        return [*ops, {"front": [1, max(self.flags, default=1)]}, {"say": say}]
+        return [*ops, scene.Front(1, max(self.flags, default=1)), scene.Say(say)]
 
     def _flag(self, event) -> list[Op]:
         row = int(event.parts["sentence"]) - 1
@@ -102,11 +107,11 @@ class Document:
         self.prefix = max(self.prefix, self.nodes.position[event.node])
         hover = [f"sentence {row + 1}: mean of log p {value}, rank {event.rank} among the prefixes"]
         if row in self.flags:
-            return [{"id": f"f{row}", "set": {"text": value, "hover": hover}}]
+            return [scene.Change(f"f{row}", text=value, hover=hover)]
         self.flags[row] = event.total
         place = {"panel": "lines", "x": FLAG, "y": row + 0.5, "w": 0.94, "h": 0.8, "node": event.node}
         look = {"state": "live", "fill": "tint", "glyph": "⚑", "text": value, "hover": hover}
-        return [{"id": f"f{row}", "kind": "cell", **place, **look}]
+        return [scene.Cell(f"f{row}", **place, **look)]
 
     def _curve(self, start: int, ends: list) -> list[Op]:
         """P(end of text) after each sentence of a passage, and the passage itself."""
@@ -128,7 +133,8 @@ class Document:
                 else {"state": "prompt", "fill": "outline"}
             )
             hover = [f"passage {number}, from sentence {start}: the text ends here with {probability(p)}"]
-            mark = {"id": f"e{number}.{row}", "kind": "cell", "panel": "lines", "node": event.node}
-            ops.append({**mark, **place, **look, "hover": hover})
+            ops.append(
+                scene.Cell(f"e{number}.{row}", panel="lines", node=event.node, **place, **look, hover=hover)
+            )
         inside = range(start - 1, best)
-        return ops + [{"id": f"s{row}", "set": {"role": "ink", "bold": True}} for row in inside]
+        return ops + [scene.Change(f"s{row}", role="ink", bold=True) for row in inside]

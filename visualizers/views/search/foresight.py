@@ -5,9 +5,16 @@ scored; its number is its cluster). Each step of the strategy is a table: one ro
 words, the words ahead of it, its cluster, and its numbers. Knows no strategy.
 """
 
+from typing import Any
+
 from decoders.trace.events import Note, Propose
+from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
+from visualizers import scene
+from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 HEADER, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
 # Columns of a table: name, where it begins, how many it takes.
@@ -24,30 +31,29 @@ class Foresight:
         self.nodes = Nodes(header)
         self.y, self.steps = 0.0, 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "Which steps were sampled? What did the lookahead find? Which ones continued?",
-            "ops": [{"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True}],
-            "first": 1,
-            "row": 26,
-            "widest": 90,
-            "column": 20,
-            "column_narrow": 18,
-            "wide": 26,
-            "columns": 17,
-            "clip": True,
-            "left": 8,
-            "right": 8,
-            "axis": None,
-            "legend": [
+        return Layout(
+            question="Which steps were sampled? What did the lookahead find? Which ones continued?",
+            ops=[scene.Panel("tables", y0=-0.1, y1=8, share=1, grow=True)],
+            first=1,
+            row=26,
+            widest=90,
+            column=20,
+            column_narrow=18,
+            wide=26,
+            columns=17,
+            clip=True,
+            left=8,
+            right=8,
+            axis=None,
+            legend=[
                 ["cell:chosen", "■", "chosen", "drawn: the text continues with it"],
                 ["cell:live", "▣", "live", "scored, not drawn"],
                 ["cell:pruned", "▢", "pruned", "pruned before the lookahead"],
                 ["cell:amount", "▪", "soft", "share of its cluster (its number), advantage A, probability"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """One table: a heading, and a row for each candidate in the order in which they were sampled."""
@@ -78,7 +84,7 @@ class Foresight:
         drawn = sum(s.rank is not None for s in weighed)
         counts = f"{many(len(scores), 'candidate')}, {len(weighed)} scored, {drawn} drawn"
         say = f"Step {step.index + 1}: {counts}. {note}"
-        return [*ops, {"front": [1, self.y]}, {"say": say.strip()}]
+        return [*ops, scene.Front(1, self.y), scene.Say(say.strip())]
 
     def _words(self, node: int, born: dict) -> str:
         """The text of a step; empty for a text that had ended."""
@@ -98,7 +104,7 @@ class Foresight:
         for key, (text, (x, w)) in names.items():
             place = {"x": x + 0.08, "y": self.y + HEADER / 2, "align": "left", "w": w}
             look = {"text": text, "role": "ink" if key == "step" else "soft", "priority": 0, "hover": [note]}
-            ops.append({"id": f"h{self.steps}.{key}", "kind": "label", "panel": "tables", **place, **look})
+            ops.append(scene.Label(f"h{self.steps}.{key}", panel="tables", **place, **look))
         return ops
 
     def _row(self, score, step_text: str, ahead: str, y: float) -> list[Op]:
@@ -108,27 +114,28 @@ class Foresight:
         name = f"n{score.node}.{self.steps}"
         hover = [step_text, self._hover(score)]
         look = {"state": state, "fill": "filled" if state == "chosen" else "tint"}
-        ops = [self._cell(name, STEP, y, step_text, hover) | look | {"node": score.node}]
+        ops = [self._cell(name, STEP, y, step_text, hover, **look, node=score.node)]
         if not weighed:
             return ops
-        seen = self._cell(
-            name + "a", AHEAD, y, ahead or "(ends here)", [ahead or "the step ends the text", hover[1]]
-        )
-        ops.append(seen | {"state": "pruned", "fill": "tint"})
+        seen = [ahead or "the step ends the text", hover[1]]
+        words = ahead or "(ends here)"
+        ops.append(self._cell(name + "a", AHEAD, y, words, seen, state="pruned", fill="tint"))
         bars = [(PROBABILITY, score.total, f"{score.total:.2f}")]
         gain = parts.get("advantage", 0.0)
         bars.append((ADVANTAGE, 1 / (1 + 2.718281828 ** (-4 * gain)), SIGNED.format(gain).replace("-", "−")))
         if score.number is not None:
             bars.append((CLUSTER, parts.get("share", 0.0), str(score.number)))
         for place, amount, text in bars:
-            cell = self._cell(f"{name}.{place[0]}", place, y, text, hover)
-            ops.append(cell | {"state": "prompt", "fill": "amount", "weight": round(DARKEST * amount, 4)})
+            shade = {"state": "prompt", "fill": "amount", "weight": round(DARKEST * amount, 4)}
+            ops.append(self._cell(f"{name}.{place[0]}", place, y, text, hover, **shade))
         return ops
 
-    def _cell(self, name: str, place: tuple[float, int], y: float, text: str, hover: list[str]) -> Op:
+    def _cell(
+        self, name: str, place: tuple[float, int], y: float, text: str, hover: list[str], **look: Any
+    ) -> Op:
         x, w = place
         where = {"panel": "tables", "x": x + w / 2, "y": round(y, 3), "w": w - 0.08, "h": CELL}
-        return {"id": name, "kind": "cell", **where, "text": text, "hover": hover}
+        return scene.Cell(name, **where, text=text, hover=hover, **look)
 
     def _hover(self, score) -> str:
         """The numbers of a candidate, in words."""

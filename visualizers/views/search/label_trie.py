@@ -5,12 +5,19 @@ share is one edge; a leaf is crossed out once its label is used. Knows texts, an
 """
 
 import math
+from dataclasses import replace
 
 import networkx as nx
 
 from decoders.constraints.labels import SEPARATOR, labels_of
 from decoders.trace.events import Distribution
-from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
+from decoders.trace.number_format import many
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 ROOT = ""
 LOOKS = {"used": "pruned", "passed": "chosen", "open": "live", "closed": "prompt"}
@@ -62,33 +69,32 @@ class LabelTrie:
         self.noted: set[str] = set()  # places with a probability
         self.count = 0  # of labels that were used
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, the whole trie, and the legend."""
-        return {
-            "title": self.title,
-            "question": "Which labels are left? Where in the trie is the text, and what is likely there?",
-            "ops": [op for place in sorted(self.graph) for op in self._birth(place)],
-            "first": 0,
-            "columns": 1 + max(depth for _, depth in self.graph.nodes(data="depth")),
-            "row": 40,
-            "row_tall": 54,
-            "rows": len(self.labels) + 0.4,
-            "notes": "under",
-            "patched": True,
-            "column": 120,
-            "column_narrow": 84,
-            "wide": 170,
-            "left": 30,
-            "right": 60,
-            "axis": None,
-            "overview": "rows",
-            "legend": [
+        return Layout(
+            question="Which labels are left? Where in the trie is the text, and what is likely there?",
+            ops=[op for place in sorted(self.graph) for op in self._birth(place)],
+            first=0,
+            columns=1 + max(depth for _, depth in self.graph.nodes(data="depth")),
+            row=40,
+            row_tall=54,
+            rows=len(self.labels) + 0.4,
+            notes="under",
+            patched=True,
+            column=120,
+            column_narrow=84,
+            wide=170,
+            left=30,
+            right=60,
+            axis=None,
+            overview="rows",
+            legend=[
                 ["node:chosen", "●", "chosen", "the text stands here, or has passed"],
                 ["node:live", "○", "live", "it may continue here; a number: the probability after the mask"],
                 ["node:prompt", "○", "soft", "it cannot come here now"],
                 ["node:pruned", "✕", "pruned", "the label is used"],
             ],
-        }
+        )
 
     def _birth(self, place: str) -> list[Op]:
         """The mark of a place, and of the edge that leads to it."""
@@ -96,13 +102,13 @@ class LabelTrie:
         here = {"x": at["depth"], "y": round(at["row"] + 0.6, 4)}
         above = next(self.graph.predecessors(place), None)
         text = "start" if above is None else self._edge(place)
-        node = {"id": key, "kind": "node", **here, "state": "live", "text": text, "priority": 1}
+        node = scene.Node(key, **here, state="live", text=text, priority=1)
         if above is None:
-            return [node | {"hover": ["where each label begins"]}]
+            return [replace(node, hover=["where each label begins"])]
         over = self.graph.nodes[above]
         ends = {"x0": over["depth"], "y0": round(over["row"] + 0.6, 4), "x1": here["x"], "y1": here["y"]}
-        edge = {"id": f"e{key}", "kind": "edge", **ends, "state": "live"}
-        return [edge, node | {"hover": [place]}]
+        edge = scene.Edge(f"e{key}", **ends, state="live")
+        return [edge, replace(node, hover=[place])]
 
     def _edge(self, place: str) -> str:
         """What the edge to a place adds, as text."""
@@ -121,13 +127,13 @@ class LabelTrie:
         used, begun = self._parsed()
         if len(used) > self.count:  # the next label begins: remove the numbers of the last one
             self.count = len(used)
-            ops += [{"id": self.key[place], "set": {"note": ""}} for place in self.noted]
+            ops += [scene.Change(self.key[place], note="") for place in self.noted]
             self.noted = set()
         ops += [op for place in sorted(self.graph) for op in self._restate(place, used, begun)]
         say = (
             f"{many(len(used), 'label')} written: {', '.join(used) or 'none'}; the next one begins {begun!r}."
         )
-        return [*ops, {"front": [self._deepest(begun), 0]}, {"say": say}]
+        return [*ops, scene.Front(self._deepest(begun), 0), scene.Say(say)]
 
     def _parsed(self) -> tuple[list[str], str]:
         """Labels that are complete, and the beginning of the next one."""
@@ -155,7 +161,7 @@ class LabelTrie:
                     mass[child] += math.exp(logprob)
         changed = {c: probability(min(1.0, p)) for c, p in mass.items() if p and c not in used}
         self.noted |= changed.keys()
-        return [{"id": self.key[child], "set": {"note": note}} for child, note in changed.items()]
+        return [scene.Change(self.key[child], note=note) for child, note in changed.items()]
 
     def _restate(self, place: str, used: list[str], begun: str) -> list[Op]:
         """The look of a place, if it has changed."""
@@ -173,7 +179,7 @@ class LabelTrie:
         change = {"state": state, "hover": [place or "start", WORDS[look]]}
         if look == "used" and place != ROOT:
             change["text"] = f"✕{self._edge(place)}"
-        ops: list[Op] = [{"id": key, "set": change}]
+        ops: list[Op] = [scene.Change(key, **change)]
         if place != ROOT:
-            ops.append({"id": f"e{key}", "set": {"state": state}})
+            ops.append(scene.Change(f"e{key}", state=state))
         return ops

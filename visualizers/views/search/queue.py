@@ -4,9 +4,15 @@ A fold over Propose, Rank ("priority"), Verdict and Commit; a state leaves the q
 proposed below it, or when it gets a verdict. x is the step, y the place in the queue. Knows no strategy.
 """
 
+from dataclasses import replace
+
 from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.scores import Rank, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 ROWS = 5  # places of the queue that are shown
 
@@ -21,42 +27,33 @@ class Queue:
         self.since: dict[int, int] = {}  # node -> step in which it joined; of all that ever waited
         self.listed: dict[int, str] = {}  # node -> id of its cell in the newest column
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and the names of the rows."""
         names = ["priority of the first", *(f"place {i}" for i in range(1, ROWS + 1)), "others waiting"]
         short = ["best", *(str(i) for i in range(1, ROWS + 1)), "more"]
         rows = [
-            {
-                "id": f"row{i}",
-                "kind": "row",
-                "y0": i - 0.5,
-                "y1": i + 0.5,
-                "text": name,
-                "short": brief,
-                "rule": False,
-            }
+            scene.Row(f"row{i}", y0=i - 0.5, y1=i + 0.5, text=name, short=brief, rule=False)
             for i, (name, brief) in enumerate(zip(names, short, strict=True))
         ]
-        return {
-            "title": self.title,
-            "question": "What was first in the queue after each step? With what priority?",
-            "ops": rows,
-            "first": 1,
-            "rows": ROWS + 2,
-            "row": 24,
-            "column": 56,
-            "wide": 64,
-            "left": 128,
-            "left_narrow": 44,
-            "right": 8,
-            "axis": "step",
-            "overview": "rows",
-            "legend": [
+        return Layout(
+            question="What was first in the queue after each step? With what priority?",
+            ops=rows,
+            first=1,
+            rows=ROWS + 2,
+            row=24,
+            column=56,
+            wide=64,
+            left=128,
+            left_narrow=44,
+            right=8,
+            axis="step",
+            overview="rows",
+            legend=[
                 ["cell:chosen", "■", "chosen", "opened, or won, in the next step"],
                 ["cell:live", "▣", "live", "new in this step"],
                 ["cell:pruned", "▢", "pruned", "has waited longer"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """A column: the head of the queue after this step; marks which of the previous column were taken."""
@@ -76,7 +73,7 @@ class Queue:
         for node in left:
             self.priority.pop(node, None)
         taken = [self.listed[node] for node in left if node in self.listed]
-        ops: list[Op] = [{"id": cell, "set": {"state": "chosen", "fill": "filled"}} for cell in taken]
+        ops: list[Op] = [scene.Change(cell, state="chosen", fill="filled") for cell in taken]
         best = sorted(self.priority, key=lambda n: (-self.priority[n], n))
         self.listed = {}
         for place, node in enumerate(best[:ROWS], 1):
@@ -84,11 +81,11 @@ class Queue:
         if best:
             first = self._label(f"b{number}", number, 0, signed(self.priority[best[0]]))
             more = self._label(f"m{number}", number, ROWS + 1, f"+{max(0, len(best) - ROWS):,}")
-            ops += [first | {"role": "ink"}, more]
+            ops += [replace(first, role="ink"), more]
         caption = f"Step {number}: {len(best):,} wait"
         caption += f", first {self.nodes.text(best[0])} with {signed(self.priority[best[0]])}" if best else ""
-        front = [{"front": [number, ROWS]}] if best else []  # the columns of an empty queue are empty
-        return [*ops, *front, {"say": caption + "."}]
+        front = [scene.Front(number, ROWS)] if best else []  # the columns of an empty queue are empty
+        return [*ops, *front, scene.Say(caption + ".")]
 
     def _cell(self, node: int, number: int, place: int, count: int) -> Op:
         self.listed[node] = f"n{node}.{number}"
@@ -104,7 +101,7 @@ class Queue:
             hover[0] += f", waits since step {self.since[node]}"
         look = {"state": "live" if new else "pruned", "fill": "tint", "text": self._own(node)}
         place = {"x": number, "y": place, "w": 1, "h": 0.86}
-        return {"id": self.listed[node], "kind": "cell", "node": node, **place, **look, "hover": hover}
+        return scene.Cell(self.listed[node], node=node, **place, **look, hover=hover)
 
     def _own(self, node: int) -> str:
         """What a state adds to its parent: one token, or a whole step of text."""
@@ -115,7 +112,7 @@ class Queue:
 
     @staticmethod
     def _label(name: str, x: int, y: int, text: str) -> Op:
-        return {"id": name, "kind": "label", "x": x, "y": y, "text": text, "priority": 3}
+        return scene.Label(name, x=x, y=y, text=text, priority=3)
 
 
 def signed(value: float) -> str:

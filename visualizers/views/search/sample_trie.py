@@ -4,8 +4,13 @@ A fold over Propose, Verdict and Measure ("allowed future": the bound c~ of a pr
 its last token under the mask alone and with what was learned). Knows no strategy.
 """
 
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
+from visualizers import scene
+from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 BAR = 0.8  # columns of a bar of probability 1
 STATES = {"rejected": "rejected", "finished": "finished", "pruned": "pruned"}
@@ -32,32 +37,31 @@ class SampleTrie:
         self.states: dict[int, str] = {}
         self.bars: dict[tuple[int, str], str] = {}  # node and kind -> its bar: a new one for each text
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "Which texts were drawn? Which prefixes does a mask alone sample too often?",
-            "ops": [
-                {"id": "summary", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-                {"id": "trie", "kind": "panel", "y0": -0.6, "y1": 5, "share": 1, "grow": True},
+        return Layout(
+            question="Which texts were drawn? Which prefixes does a mask alone sample too often?",
+            ops=[
+                scene.Panel("summary", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("trie", y0=-0.6, y1=5, share=1, grow=True),
             ],
-            "first": 1,
-            "row": 62,
-            "column": 62,
-            "wide": 74,
-            "left": 20,
-            "right": 20,
-            "notes": "under",
-            "axis": "token position",
-            "patched": True,
-            "legend": [
+            first=1,
+            row=62,
+            column=62,
+            wide=74,
+            left=20,
+            right=20,
+            notes="under",
+            axis="token position",
+            patched=True,
+            legend=[
                 ["node:live", "○", "live", "a prefix; the number is c~, of what is allowed after it"],
                 ["node:finished", "■", "finished", "the end of a text"],
                 ["node:rejected", "✕", "rejected", "a dead end"],
                 ["cell:prompt", "▭", "soft", "probability of the token under the mask alone"],
                 ["cell:chosen", "■", "chosen", "the same with c~ of what it leads to"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """New prefixes, and the numbers that a finished text changed."""
@@ -69,12 +73,12 @@ class SampleTrie:
             if isinstance(event, Measure) and event.name == ScoreName.ALLOWED_FUTURE:
                 ops += self._learned(event)
         if commits:
-            ops += [{"id": f"n{n}", "set": {"state": "chosen"}} for n in commits if n in self.states]
+            ops += [scene.Change(f"n{n}", state="chosen") for n in commits if n in self.states]
         lead = f"{many(self.texts, 'text')} drawn"
         heading = f"; of what the model would write alone, at most {small(self.bound)} is allowed."
         deepest = max((self.nodes.position[e.node] for e in born), default=1)
-        ops.append({"id": "summary", "set": {"lead": lead, "heading": heading}})
-        return [*ops, {"front": [deepest, self.rows]}, {"say": lead + heading}]
+        ops.append(scene.Change("summary", lead=lead, heading=heading))
+        return [*ops, scene.Front(deepest, self.rows), scene.Say(lead + heading)]
 
     def _birth(self, event) -> list[Op]:
         """A node on its parent's row if it is the first there, else on a new row."""
@@ -88,10 +92,10 @@ class SampleTrie:
         x, y, text = self.nodes.position[node], self.row[node], self.nodes.text(node)
         self.states[node] = "live"
         place = {"panel": "trie", "x": x, "y": y, "node": node}
-        mark = {"id": f"n{node}", "kind": "node", **place, "state": "live", "text": text, "hover": [text]}
+        mark = scene.Node(f"n{node}", **place, state="live", text=text, hover=[text])
         ends = {"x0": x - 1, "y0": self.row[parent], "x1": x, "y1": y}
         rows = [scroll_row(y, "trie", y - 0.55, y + 0.45)] if new else []
-        return [*rows, {"id": f"e{node}", "kind": "edge", "panel": "trie", **ends, "state": "live"}, mark]
+        return [*rows, scene.Edge(f"e{node}", panel="trie", **ends, state="live"), mark]
 
     def _judged(self, node: int, verdict) -> list[Op]:
         state = STATES.get(verdict.status)
@@ -100,7 +104,7 @@ class SampleTrie:
         if state == "pruned":  # another text was taken: this one was drawn all the same
             return []
         self.states[node] = state
-        return [{"id": f"n{node}", "set": {"state": state}}]
+        return [scene.Change(f"n{node}", state=state)]
 
     def _learned(self, event) -> list[Op]:
         """c~ of a prefix, and its bars."""
@@ -116,7 +120,7 @@ class SampleTrie:
             f"under the mask alone {small(masked)}, with what was learned {small(learned)}",
         ]
         note = small(event.total) if event.total < 1.0 else ""
-        ops: list[Op] = [{"id": f"n{node}", "set": {"note": note, "hover": hover}}]
+        ops: list[Op] = [scene.Change(f"n{node}", note=note, hover=hover)]
         x, y = self.nodes.position[node], self.row[node]
         for name, value, down, look in (
             ("m", masked, 0.4, {"state": "prompt", "fill": "outline"}),
@@ -125,8 +129,8 @@ class SampleTrie:
             width = round(max(0.02, BAR * value), 4)
             place = {"panel": "trie", "x": x, "y": y + down, "w": width, "h": 0.1, "node": node}
             key = f"{name}{node}.{self.texts}"
-            ops.append({"id": key, "kind": "cell", **place, **look, "hover": hover})
+            ops.append(scene.Cell(key, **place, **look, hover=hover))
             if (before := self.bars.get((node, name))) is not None:
-                ops.append({"id": before, "set": {"gone": True}})
+                ops.append(scene.Change(before, gone=True))
             self.bars[node, name] = key
         return ops

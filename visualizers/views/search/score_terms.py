@@ -9,9 +9,12 @@ sum. Where likelihood counts with a weight, the dark one is as long as it counts
 
 from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.scores import Rank, ScoreName
+from visualizers import scene
 from visualizers.scene.axis_scale import Scale
-from visualizers.scene.marks import Header, Nodes, Op, view
-from visualizers.views.any_lane.entropy import mark
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 LIKELY, PAID, TO_COME = "sum_logprob", "g", "h"  # parts of a sum
 MAX_CANDIDATES = 8  # candidates drawn per column: the live ones, then the best of the others
@@ -41,26 +44,25 @@ class ScoreTerms:
         self.places: dict[int, float] = {}  # node -> x of its bars
         self.dots: set[int] = set()  # nodes with a mark for what became of them
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "ops": [
-                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
-                mark("sums", "panel", y0=0, y1=-1, share=1, ticks=[]),
-                mark("fates", "panel", y0=-0.5, y1=0.5, px=14),
+        return Layout(
+            question=QUESTION,
+            ops=[
+                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("sums", y0=0, y1=-1, share=1, ticks=[]),
+                scene.Panel("fates", y0=-0.5, y1=0.5, px=14),
             ],
-            "first": 1,
-            "column": 14 * self.room,
-            "column_narrow": 11 * self.room,
-            "widest": 24 * self.room,
-            "columns": 8,
-            "left": 44,
-            "right": 8,
-            "axis": "step",
-            "overview": "piled",
-            "legend": [
+            first=1,
+            column=14 * self.room,
+            column_narrow=11 * self.room,
+            widest=24 * self.room,
+            columns=8,
+            left=44,
+            right=8,
+            axis="step",
+            overview="piled",
+            legend=[
                 ["bar", "■", "ink", "dark: log p, or g"],
                 ["bar", "▪", "soft", "light: from there to the sum"],
                 ["symbol:live", "●", "live", "continues, or waits"],
@@ -68,7 +70,7 @@ class ScoreTerms:
                 ["symbol:finished", "■", "finished", "finished"],
                 ["symbol:chosen", "●", "chosen", "the text"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for its candidates, and what became of these and of earlier ones."""
@@ -92,18 +94,18 @@ class ScoreTerms:
         for node, fate in (fates | dict.fromkeys(final, "chosen")).items():
             if node in self.places:
                 ops += self._fate(node, fate)
-        return [*ops, {"front": [self.column, 0]}] if fresh else ops
+        return [*ops, scene.Front(self.column, 0)] if fresh else ops
 
     def _fate(self, node: int, fate: str) -> list[Op]:
         """The mark below a candidate's bars, once it had one."""
         key = f"d{node}"
         if fate not in LOOKS:
-            return [{"id": key, "set": {"gone": True}}] if node in self.dots else []
+            return [scene.Change(key, gone=True)] if node in self.dots else []
         if node in self.dots:
-            return [{"id": key, "set": {**LOOKS[fate], "gone": False}}]
+            return [scene.Change(key, **LOOKS[fate], gone=False)]
         self.dots.add(node)
         place = {"panel": "fates", "x": self.places[node], "y": 0, "node": node, "size": 7}
-        return [mark(key, "symbol", **place, **LOOKS[fate])]
+        return [scene.Symbol(key, **place, **LOOKS[fate])]
 
     def _candidates(self, scored: list) -> list[Op]:
         """A column: two bars for each candidate, in the order of their sums."""
@@ -112,7 +114,7 @@ class ScoreTerms:
         ends = [end for e in scored for end in (e.total, self._first(e))]
         self.scale.top = max(self.scale.top, *ends)
         if self.scale.grow([0.0, *ends]):
-            ops.append({"id": "sums", "set": self.scale.panel()})
+            ops.append(scene.Change("sums", **self.scale.panel()))
         wide = SHARE / self.room
         for at, event in enumerate(sorted(scored, key=lambda e: -e.total)):
             x = self.column - SHARE / 2 + wide * (at + 0.5)
@@ -124,15 +126,13 @@ class ScoreTerms:
             ):
                 place = {"x": round(x + off * wide, 4), "w": round(0.4 * wide, 4), "rank": rank}
                 ends = {"y0": round(min(y0, y1), 4), "y1": round(max(y0, y1), 4)}
-                ops.append(
-                    mark(f"{name}{node}", "bar", panel="sums", **place, **ends, hover=hover, node=node)
-                )
+                ops.append(scene.Bar(f"{name}{node}", panel="sums", **place, **ends, hover=hover, node=node))
             self.places[node] = round(x, 4)
         best = max(scored, key=lambda e: e.total)
         heading = {"lead": f"step {self.column}, the best", "heading": f": {self._words(best)}."}
         shown = abs(best.total) if best.name == ScoreName.PRIORITY else best.total
         short = {"short": f": {number_text(shown)}."}
-        return [*ops, {"id": "heading", "set": heading | short}, {"say": "".join(heading.values())}]
+        return [*ops, scene.Change("heading", **(heading | short)), scene.Say("".join(heading.values()))]
 
     def _first(self, event) -> float | None:
         """What the first part contributes to a sum; None if it is not a sum of two."""

@@ -7,9 +7,12 @@ in which they came. Knows no strategy.
 
 from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.scores import Rank, ScoreName
+from visualizers import scene
 from visualizers.scene.axis_scale import Scale
-from visualizers.scene.marks import Header, Nodes, Op, view
-from visualizers.views.any_lane.entropy import mark
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 ASIDE, LIMIT = "aside", "threshold"
 MIN_SPAN = 0.5  # least span of scores that the scale shows
@@ -33,31 +36,30 @@ class Scores:
         # several candidates stand side by side in a column
         self.wide = header.number("num_samples", 1) > 1
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "ops": [
-                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
-                mark("scores", "panel", y0=1, y1=0, share=1, ticks=[]),
+        return Layout(
+            question=QUESTION,
+            ops=[
+                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("scores", y0=1, y1=0, share=1, ticks=[]),
             ],
-            "first": 1,
-            "left": 44,
-            "right": 8,
-            "axis": "round",
-            "column": 104 if self.wide else 40,
-            "column_narrow": 84 if self.wide else 30,
-            "columns": 8 if self.wide else 24,
-            "widest": 460 if self.wide else 66,
-            "legend": [
+            first=1,
+            left=44,
+            right=8,
+            axis="round",
+            column=104 if self.wide else 40,
+            column_narrow=84 if self.wide else 30,
+            columns=8 if self.wide else 24,
+            widest=460 if self.wide else 66,
+            legend=[
                 ["symbol:live", "●", "live", "stays for now"],
                 ["symbol:chosen", "●", "chosen", "the text"],
                 ["symbol:diamond", "◇", "soft", "left out"],
                 ["path:soft", "━", "soft", "came from"],
                 ["path:live", "╌", "live", "threshold"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: the dots of its candidates, and what became of them and of earlier ones."""
@@ -74,14 +76,14 @@ class Scores:
                     text += event.nodes
                     fates |= {node: {"role": "chosen"} for node in event.nodes}
         ops = self._candidates(scored) if scored else []
-        ops += [{"id": f"d{node}", "set": look} for node, look in fates.items() if node in self.placed]
+        ops += [scene.Change(f"d{node}", **look) for node, look in fates.items() if node in self.placed]
         if not scored:
-            return [*ops, {"say": f"Final now: {''.join(map(self.nodes.text, text))}"}] if ops else []
+            return [*ops, scene.Say(f"Final now: {''.join(map(self.nodes.text, text))}")] if ops else []
         kept = sum(fates.get(e.node, {}).get("glyph") is None for e in scored)
         self.stayed += kept
         heading = self._heading(scored, kept)
         sentence = heading["lead"] + heading["heading"]
-        return [*ops, {"id": "heading", "set": heading}, {"front": [self.round, 0]}, {"say": sentence}]
+        return [*ops, scene.Change("heading", **heading), scene.Front(self.round, 0), scene.Say(sentence)]
 
     def _heading(self, scored: list, kept: int) -> dict:
         """The newest round, and how it continued earlier ones."""
@@ -108,7 +110,7 @@ class Scores:
         totals = [event.total for event in scored]
         ops: list[Op] = []
         if self.scale.grow([*totals, *(event.parts[LIMIT] for event in scored if LIMIT in event.parts)]):
-            ops.append({"id": "scores", "set": self.scale.panel()})
+            ops.append(scene.Change("scores", **self.scale.panel()))
         self.best.append(max(totals))
         for event, x in zip(scored, self._places(scored), strict=True):
             y = round(event.total, 4)
@@ -120,17 +122,17 @@ class Scores:
             look = {"glyph": "dot", "role": "live"}
             if before in self.placed:
                 points = [list(self.placed[before]), [x, y]]
-                ops.append(mark(f"w{node}", "path", panel="scores", points=points, role="soft", width=1))
-            ops.append(mark(f"d{node}", "symbol", panel="scores", x=x, y=y, **look, hover=hover, node=node))
+                ops.append(scene.Path(f"w{node}", panel="scores", points=points, role="soft", width=1))
+            ops.append(scene.Symbol(f"d{node}", panel="scores", x=x, y=y, **look, hover=hover, node=node))
             if LIMIT in event.parts:
                 limit = round(event.parts[LIMIT], 4)
                 ends = [[self.round - HALF, limit], [self.round + HALF, limit]]
                 look = {"role": "live", "width": 1.4, "dash": "dash"}
-                ops.append(mark(f"t{node}", "path", panel="scores", points=ends, **look))
+                ops.append(scene.Path(f"t{node}", panel="scores", points=ends, **look))
         best = scored[totals.index(max(totals))]
         x, y = self.placed[best.node]
         look = {"text": number_text(best.total), "dy": -13, "role": "ink", "priority": 2}
-        return [*ops, mark(f"b{self.round}", "label", panel="scores", x=x, y=y, **look)]
+        return [*ops, scene.Label(f"b{self.round}", panel="scores", x=x, y=y, **look)]
 
     def _places(self, scored: list) -> list[float]:
         """The x of each candidate within its column."""

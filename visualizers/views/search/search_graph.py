@@ -11,7 +11,12 @@ import math
 
 from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.scores import Score, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, probability, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 ROWS = 5
 # columns that an edge goes straight on, past the note of its node, and in which it turns
@@ -46,52 +51,49 @@ class SearchGraph:
         self.looks: dict[str, tuple] = {}  # mark -> its look as last sent
         self.listed = [""] * (LISTED + 2)
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout, the root and the empty lines of the queue."""
         root = self.nodes.root
-        mark = {
-            "id": f"n{root}",
-            "kind": "node",
-            "node": root,
-            "x": 0,
-            "y": self.row[root],
-            "state": "prompt",
-            "text": self.nodes.text(root),
-            "priority": 3,
-            "hover": ["end of the prompt"],
-        }
+        mark = scene.Node(
+            f"n{root}",
+            node=root,
+            x=0,
+            y=self.row[root],
+            state="prompt",
+            text=self.nodes.text(root),
+            priority=3,
+            hover=["end of the prompt"],
+        )
         lines = [
-            {
-                "id": f"q{i}",
-                "kind": "label",
-                "side": "right",
-                "line": i,
-                "text": "",
-                "bold": i == 0,
-                "face": "sans" if i in (0, LISTED + 1) else "mono",
-                "role": "ink" if i == 0 else "soft",
-            }
+            scene.Label(
+                f"q{i}",
+                side="right",
+                line=i,
+                text="",
+                bold=i == 0,
+                face="sans" if i in (0, LISTED + 1) else "mono",
+                role="ink" if i == 0 else "soft",
+            )
             for i in range(LISTED + 2)
         ]
-        return {
-            "title": self.title,
-            "question": "In which order were prefixes opened? Which still wait? Where did two paths meet?",
-            "ops": [mark, *lines],
-            "first": 0,
-            "fold": True,
-            "overview": "rows",
-            "patched": True,
-            "notes": "under",
-            "turn": TURN,
-            "rows": ROWS,
-            "row": 24,
-            "column": 60,
-            "wide": 76,
-            "left": 8,
-            "right": 150,
-            "right_narrow": 24,
-            "axis": "token position",
-            "legend": [
+        return Layout(
+            question="In which order were prefixes opened? Which still wait? Where did two paths meet?",
+            ops=[mark, *lines],
+            first=0,
+            fold=True,
+            overview="rows",
+            patched=True,
+            notes="under",
+            turn=TURN,
+            rows=ROWS,
+            row=24,
+            column=60,
+            wide=76,
+            left=8,
+            right=150,
+            right_narrow=24,
+            axis="token position",
+            legend=[
                 ["node:chosen", "●", "chosen", "best path"],
                 ["node:prompt", "●", "prompt", "opened (its number; +n: children not drawn)"],
                 ["node:live", "○", "live", "waits in the queue"],
@@ -100,7 +102,7 @@ class SearchGraph:
                 ["node:pruned", "✕", "pruned", "never opened"],
                 ["node:forced", "⚑", "forced", "inserted by hand"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: which nodes are drawn, what became of them, and the queue."""
@@ -115,8 +117,8 @@ class SearchGraph:
         ops += self._restate()
         ops += self._queue()
         if fresh or self.committed:
-            ops.append({"front": [max(self.nodes.position[n] for n in self.mark), ROWS - 1]})
-            ops.append({"say": self._caption(step, leader)})
+            ops.append(scene.Front(max(self.nodes.position[n] for n in self.mark), ROWS - 1))
+            ops.append(scene.Say(self._caption(step, leader)))
         return ops
 
     # ---- what the step says ------------------------------------------------------------------
@@ -189,9 +191,9 @@ class SearchGraph:
             mark = self.mark.pop(node)
             del self.row[node]
             self.drawn_below[self.nodes.parent[node]] -= 1
-            ops += [{"id": mark, "set": {"gone": True}}, {"id": "e" + mark, "set": {"gone": True}}]
+            ops += [scene.Change(mark, gone=True), scene.Change("e" + mark, gone=True)]
             if node in self.into:
-                ops.append({"id": "m" + mark, "set": {"gone": True}})
+                ops.append(scene.Change("m" + mark, gone=True))
         return ops
 
     def _draw(self, node: int) -> list[Op]:
@@ -207,8 +209,8 @@ class SearchGraph:
         edge = {"x0": column - 1, "y0": home, "x1": column, "y1": row, "turn": TURN, "bend": BEND}
         place = {"parent": self.mark[parent], "x": column, "y": row}
         return [
-            {"id": "e" + mark, "kind": "edge", **edge, **look},
-            {"id": mark, "kind": "node", "node": node, "text": self.nodes.text(node), **place, **look},
+            scene.Edge("e" + mark, **edge, **look),
+            scene.Node(mark, node=node, text=self.nodes.text(node), **place, **look),
         ]
 
     # ---- states and words --------------------------------------------------------------------
@@ -235,27 +237,25 @@ class SearchGraph:
             self.looks[mark] = look
             bold = {"bold": True} if spine else {"bold": False}
             ops.append(
-                {
-                    "id": mark,
-                    "set": {
-                        "state": state,
-                        "ended": state == "pruned",
-                        "note": look[3],
-                        "note_more": look[5] or "",
-                        "hover": look[4],
-                        **bold,
-                    },
-                }
+                scene.Change(
+                    mark,
+                    state=state,
+                    ended=state == "pruned",
+                    note=look[3],
+                    note_more=look[5] or "",
+                    hover=look[4],
+                    **bold,
+                )
             )
             if node != self.nodes.root:
                 edge = "chosen" if spine else "live" if state == "live" else "pruned"
-                ops.append({"id": "e" + mark, "set": {"state": edge, "agreed": agreed}})
+                ops.append(scene.Change("e" + mark, state=edge, agreed=agreed))
             into = self.into.get(node)
             if into in self.mark and "m" + mark not in self.looks:
                 self.looks["m" + mark] = ()
                 place = {"x0": self.nodes.position[node], "y0": self.row[node]}
                 place |= {"x1": self.nodes.position[into], "y1": self.row[into]}
-                ops.append({"id": "m" + mark, "kind": "edge", "state": "resampled", **place})
+                ops.append(scene.Edge("m" + mark, state="resampled", **place))
         return ops
 
     def _note(self, node: int) -> str | None:
@@ -282,7 +282,7 @@ class SearchGraph:
         more = len(self.waiting) - LISTED
         lines.append(f"and {more:,} more" if best and more > 0 else "")
         before, self.listed = self.listed, lines
-        return [{"id": f"q{i}", "set": {"text": line}} for i, line in enumerate(lines) if line != before[i]]
+        return [scene.Change(f"q{i}", text=line) for i, line in enumerate(lines) if line != before[i]]
 
     def _p(self, node: int) -> float | None:
         logprob = self.logprob.get(node)

@@ -5,8 +5,13 @@ row that ends where it was scored; the alternatives that were tried lie in other
 """
 
 from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
+from visualizers import scene
+from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 # name of a score -> its letter, the part that it is compared with
 SCORES = {ScoreName.REWARD: ("r", "threshold"), ScoreName.PRIORITY: ("f", None)}
@@ -26,23 +31,22 @@ class Segments:
         self.closed: set[int] = {self.nodes.root}  # nodes after which a new piece begins
         self.state: dict[int, str] = {}
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and layout."""
-        return {
-            "title": self.title,
-            "question": "Which segments were tried? What were their scores? Which ones stayed?",
-            "first": 1,
-            "column": 40,
-            "column_narrow": 34,
-            "wide": 46,
-            "left": 8,
-            "right": 48,
-            "row": 30,
-            "axis": "token position",
-            "overview": "piled",
-            "patched": True,
-            "ops": [{"id": "pieces", "kind": "panel", "y0": -0.6, "y1": 1, "share": 1, "grow": True}],
-            "legend": [
+        return Layout(
+            question="Which segments were tried? What were their scores? Which ones stayed?",
+            first=1,
+            column=40,
+            column_narrow=34,
+            wide=46,
+            left=8,
+            right=48,
+            row=30,
+            axis="token position",
+            overview="piled",
+            patched=True,
+            ops=[scene.Panel("pieces", y0=-0.6, y1=1, share=1, grow=True)],
+            legend=[
                 ["cell:live", "▣", "live", "being written, or waiting"],
                 ["cell:prompt", "▢", "prompt", "continued"],
                 ["cell:chosen", "■", "chosen", "the text"],
@@ -50,7 +54,7 @@ class Segments:
                 ["cell:rejected", "✕", "rejected", "rejected"],
                 ["cell:pruned", "✕", "pruned", "not taken"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: tokens that were written, scores, and what became of pieces."""
@@ -66,7 +70,7 @@ class Segments:
                     ops += self._judge(event)
                 case Commit():
                     ops += self._commit(event.nodes)
-        return [*ops, {"say": self._caption(step)}] if ops else []
+        return [*ops, scene.Say(self._caption(step))] if ops else []
 
     def _token(self, node: int, parent: int) -> list[Op]:
         """A token's cell: in its piece's row, or in the first row that is free for a new piece."""
@@ -89,21 +93,20 @@ class Segments:
         self.right[row] = column
         self.state[node] = "live"
         ops.append(
-            {
-                "id": f"n{node}",
-                "kind": "cell",
-                "panel": "pieces",
-                "x": column,
-                "y": row,
-                "w": 0.96,
-                "h": 0.72,
-                "state": "live",
-                "fill": "tint",
-                "text": self.nodes.text(node),
-                "node": node,
-            }
+            scene.Cell(
+                f"n{node}",
+                panel="pieces",
+                x=column,
+                y=row,
+                w=0.96,
+                h=0.72,
+                state="live",
+                fill="tint",
+                text=self.nodes.text(node),
+                node=node,
+            )
         )
-        return [*ops, {"front": [column, row + 0.4]}]
+        return [*ops, scene.Front(column, row + 0.4)]
 
     def _open(self, node: int, parent: int) -> list[Op]:
         """The line to a new piece from the one before it, which it continues."""
@@ -113,8 +116,8 @@ class Segments:
         if self.row[parent] == self.row[node]:
             return ops
         x, y0, y1 = self.nodes.position[node] - 0.5, self.row[parent], self.row[node]
-        mark = {"id": f"w{node}", "kind": "path", "panel": "pieces", "role": "line", "width": 1}
-        return [*ops, {**mark, "points": [[x, y0 + 0.36], [x, y1]]}]
+        points = [[x, y0 + 0.36], [x, y1]]
+        return [*ops, scene.Path(f"w{node}", panel="pieces", points=points, role="line", width=1)]
 
     def _value(self, event) -> list[Op]:
         """The score after the last token of a piece, which closes the piece."""
@@ -128,10 +131,10 @@ class Segments:
         if against in event.parts:
             text += ("≥" if value >= event.parts[against] else "<") + number(event.parts[against])
         lines = [", ".join(hover), "".join(map(self.nodes.text, self.piece[node]))]
-        ops: list[Op] = [{"id": f"n{n}", "set": {"hover": lines}} for n in self.piece[node]]
+        ops: list[Op] = [scene.Change(f"n{n}", hover=lines) for n in self.piece[node]]
         place = {"panel": "pieces", "x": self.nodes.position[node] + 0.54, "y": self.row[node]}
         look = {"align": "left", "size": 11, "role": "soft", "priority": 3}
-        return [*ops, {"id": f"v{node}", "kind": "label", **place, "text": text, **look}]
+        return [*ops, scene.Label(f"v{node}", **place, text=text, **look)]
 
     def _judge(self, event) -> list[Op]:
         """What became of a token; of a whole piece, if it is the last one of a piece that has a score."""
@@ -147,15 +150,15 @@ class Segments:
         ops = []
         for node in mine:
             self.state[node] = "accepted" if self.state[node] == "accepted" else "chosen"
-            ops.append({"id": f"n{node}", "set": {"state": self.state[node], "fill": "filled"}})
+            ops.append(scene.Change(f"n{node}", state=self.state[node], fill="filled"))
         last = mine[-1:]
-        return [*ops, *({"front": [self.nodes.position[n], self.row[n] + 0.4]} for n in last)]
+        return [*ops, *(scene.Front(self.nodes.position[n], self.row[n] + 0.4) for n in last)]
 
     def _look(self, nodes: list[int], state: str) -> list[Op]:
         """A new state for these tokens; what was dropped is only an outline."""
         fill = "outline" if state in LOST else "tint"
         self.state.update(dict.fromkeys(nodes, state))
-        return [{"id": f"n{node}", "set": {"state": state, "fill": fill}} for node in nodes]
+        return [scene.Change(f"n{node}", state=state, fill=fill) for node in nodes]
 
     def _caption(self, step) -> str:
         scored = [e for e in step.of(Rank) if e.name in SCORES]

@@ -8,8 +8,14 @@ differently share their first cells; each other continuation has a row of its ow
 import math
 
 from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 FAINT = -30.0  # log p of a span with the lightest grey
 
@@ -25,28 +31,27 @@ class SpanMap:
         self.rows = 0
         self.best: tuple[float, int] | None = None  # the best score so far and its node
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and layout; rows come with the spans."""
-        return {
-            "title": self.title,
-            "question": "Which span is the most likely answer? Where does greedy decoding go?",
-            "ops": [{"id": "spans", "kind": "panel", "y0": -0.6, "y1": 5, "share": 1, "grow": True}],
-            "first": 1,
-            "row": 24,
-            "row_tall": 40,
-            "column": 56,
-            "wide": 70,
-            "left": 92,
-            "left_narrow": 64,
-            "right": 8,
-            "axis": "tokens of the span",
-            "overview": "piled",
-            "legend": [
+        return Layout(
+            question="Which span is the most likely answer? Where does greedy decoding go?",
+            ops=[scene.Panel("spans", y0=-0.6, y1=5, share=1, grow=True)],
+            first=1,
+            row=24,
+            row_tall=40,
+            column=56,
+            wide=70,
+            left=92,
+            left_narrow=64,
+            right=8,
+            axis="tokens of the span",
+            overview="piled",
+            legend=[
                 ["cell:chosen", "■", "chosen", "the answer"],
                 ["cell:accepted", "▢", "accepted", "on greedy's path"],
                 ["cell:amount", "▪", "soft", "a span that ends here; the stronger the grey, the more likely"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """New spans as cells, then the greedy path and the answer as their states."""
@@ -69,13 +74,13 @@ class SpanMap:
             if event.node not in ended:  # the end of the answer has no cell
                 ops += self._cell(event.node, event.parent, scores.get(event.node))
         for node in (n for n in greedy if n in self.row):
-            ops.append({"id": f"n{node}", "set": {"state": "accepted", "fill": "outline"}})
+            ops.append(scene.Change(f"n{node}", state="accepted", fill="outline"))
         for node in (n for n in commits if n in self.row):
-            ops.append({"id": f"n{node}", "set": {"state": "chosen", "fill": "filled"}})
+            ops.append(scene.Change(f"n{node}", state="chosen", fill="filled"))
         if self.row:
             shown = self.row[commits[0]] if commits and commits[0] in self.row else self.rows - 1
-            ops.append({"front": [max(self.nodes.position[n] for n in self.row), shown + 2]})
-            ops.append({"say": self._caption(step)})
+            ops.append(scene.Front(max(self.nodes.position[n] for n in self.row), shown + 2))
+            ops.append(scene.Say(self._caption(step)))
         return ops
 
     def _cell(self, node: int, parent: int, score) -> list[Op]:
@@ -86,15 +91,9 @@ class SpanMap:
         if taken:  # another continuation has its parent's row
             at, self.rows = self.rows, self.rows + 1
             ops.append(
-                {
-                    "id": f"r{at}",
-                    "kind": "row",
-                    "panel": "spans",
-                    "y0": at - 0.5,
-                    "y1": at + 0.5,
-                    "text": self.nodes.text(first),
-                    "rule": False,
-                }
+                scene.Row(
+                    f"r{at}", panel="spans", y0=at - 0.5, y1=at + 0.5, text=self.nodes.text(first), rule=False
+                )
             )
         self.row[node] = row = at if taken else self.row[parent]
         if score is not None and (self.best is None or score.total > self.best[0]):
@@ -103,7 +102,7 @@ class SpanMap:
         look = {"state": "prompt", "fill": "amount", "weight": round(weight, 3)}
         place = {"x": self.nodes.position[node], "y": row, "w": 1, "h": 0.84}
         words = {"text": self.nodes.text(node), "hover": self._hover(node, score)}
-        cell = {"id": f"n{node}", "kind": "cell", "panel": "spans", "node": node, **place, **look, **words}
+        cell = scene.Cell(f"n{node}", panel="spans", node=node, **place, **look, **words)
         return [*ops, cell]
 
     def _text(self, node: int) -> str:

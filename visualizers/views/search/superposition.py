@@ -8,9 +8,14 @@ a draft in a mixture, "linearity": how similar a mixture's states are to the dra
 import math
 
 from decoders.trace.events import Distribution
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, Rank, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
-from visualizers.views.any_lane.entropy import mark
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 TOP = 5  # tokens stacked of the shared row
 SHARED = "combined"
@@ -33,28 +38,27 @@ class Superposition:
         self.drafts = int(header.number("num_beams", 1)) or 1
         self.measured = bool(header.parameters.get("linearity"))
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         panels = [
-            mark("shared", "panel", y0=1.12, y1=-0.06, px=64, ticks=[[0, "0"], [0.5, "shared"], [1, "1"]])
+            scene.Panel("shared", y0=1.12, y1=-0.06, px=64, ticks=[[0, "0"], [0.5, "shared"], [1, "1"]])
         ]
         if self.measured:
-            panels.append(mark("linear", "panel", y0=1, y1=0, px=40, ticks=[[0, "0"], [1, "cos 1"]]))
-        panels.append(mark("drafts", "panel", y0=-0.6, y1=self.drafts + 0.6, share=1, grow=True))
-        return {
-            "title": self.title,
-            "question": "Which drafts shared each forward? With what weight? Which ones continued?",
-            "ops": panels,
-            "first": 1,
-            "row": 28,
-            "row_tall": 64,
-            "column": 64,
-            "wide": 78,
-            "left": 52,
-            "right": 8,
-            "overview": "piled",
-            "clip": True,
-            "legend": [
+            panels.append(scene.Panel("linear", y0=1, y1=0, px=40, ticks=[[0, "0"], [1, "cos 1"]]))
+        panels.append(scene.Panel("drafts", y0=-0.6, y1=self.drafts + 0.6, share=1, grow=True))
+        return Layout(
+            question="Which drafts shared each forward? With what weight? Which ones continued?",
+            ops=panels,
+            first=1,
+            row=28,
+            row_tall=64,
+            column=64,
+            wide=78,
+            left=52,
+            right=8,
+            overview="piled",
+            clip=True,
+            legend=[
                 ["cell:amount", "▪", "soft", "a draft's last token; stronger grey: more of the mixture"],
                 ["cell:finished", "■", "finished", "a draft that ended"],
                 ["edge:live", "─", "live", "continues"],
@@ -62,7 +66,7 @@ class Superposition:
                 ["edge:chosen", "━", "chosen", "the output"],
                 ["bar", "■", "soft", "top 5 of the shared row"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """What one forward offered, and the drafts after it."""
@@ -89,7 +93,7 @@ class Superposition:
         gone = [node for node, verdict in verdicts.items() if verdict.status == "pruned"]
         ops += [op for node in gone for op in self._look(node, "pruned")]
         ops += [op for node in committed for op in self._look(node, "chosen")]
-        return [*ops, {"say": self._caption(step, ranked, committed)}] if ops else []
+        return [*ops, scene.Say(self._caption(step, ranked, committed))] if ops else []
 
     def _shared(self, x: int) -> list[Op]:
         """The most likely tokens of the row that all drafts shared, stacked."""
@@ -98,7 +102,7 @@ class Superposition:
             high = low + math.exp(logprob)
             text = f"{self.nodes.word(token)}: p {probability(high - low)} in the row that all drafts share"
             place = {"panel": "shared", "x": x, "w": 0.84, "y0": round(low, 4), "y1": round(high, 4)}
-            ops.append(mark(f"s{x}-{rank}", "bar", **place, rank=rank, hover=[text]))
+            ops.append(scene.Bar(f"s{x}-{rank}", **place, rank=rank, hover=[text]))
             low = high
         return ops
 
@@ -109,8 +113,8 @@ class Superposition:
         few = cosines if len(cosines) < 4 else [cosines[0], cosines[len(cosines) // 2], cosines[-1]]
         hover = ["similarity of the mixture's state to the mean of the drafts' own states", ", ".join(few)]
         return [
-            mark(f"l{x}", "step", **place),
-            mark(f"m{x}", "symbol", **place, glyph="dot", role="ink", hover=hover),
+            scene.Step(f"l{x}", **place),
+            scene.Symbol(f"m{x}", **place, glyph="dot", role="ink", hover=hover),
         ]
 
     def _draft(self, node: int, total: float, ended: bool = False) -> list[Op]:
@@ -121,14 +125,14 @@ class Superposition:
         ops: list[Op] = []
         if parent in self.row:
             ends = {"x0": x - 1 + WIDE / 2, "y0": self.row[parent], "x1": x - WIDE / 2, "y1": y}
-            ops.append(mark(f"e{node}", "edge", panel="drafts", **ends, state="live", weight=0.5, node=node))
+            ops.append(scene.Edge(f"e{node}", panel="drafts", **ends, state="live", weight=0.5, node=node))
         look = {"state": "live", "fill": "amount", "weight": 0.0}
         if ended:
             self.ended.add(node)
             look = {"state": "finished", "fill": "tint"}
         place = {"panel": "drafts", "x": x, "y": y, "w": WIDE, "h": 0.82}
         shared = {"text": self.nodes.text(node), "hover": self._hover(node, ended), "node": node}
-        return [*ops, mark(f"c{node}", "cell", **place, **look, **shared)]
+        return [*ops, scene.Cell(f"c{node}", **place, **look, **shared)]
 
     def _weigh(self, node: int, share: float) -> list[Op]:
         """The share of a draft's last token in the mixture."""
@@ -136,16 +140,16 @@ class Superposition:
             return []
         self.share[node] = share
         change = {"weight": round(DARKEST * share, 4), "hover": self._hover(node, False)}
-        return [{"id": f"c{node}", "set": change}]
+        return [scene.Change(f"c{node}", **change)]
 
     def _look(self, node: int, state: str) -> list[Op]:
         """A draft that was given up, or is the output, and the line to it."""
         if node not in self.row:
             return []
-        ops = [] if node in self.ended else [{"id": f"c{node}", "set": {"state": state}}]
+        ops = [] if node in self.ended else [scene.Change(f"c{node}", state=state)]
         if self.nodes.parent[node] in self.row:
             weight = 1.0 if state == "chosen" else 0.5
-            ops.append({"id": f"e{node}", "set": {"state": state, "weight": weight}})
+            ops.append(scene.Change(f"e{node}", state=state, weight=weight))
         return ops
 
     def _hover(self, node: int, ended: bool) -> list[str]:

@@ -10,9 +10,14 @@ import math
 from itertools import takewhile
 
 from decoders.trace.events import Commit, Distribution, Propose, Verdict
+from decoders.trace.number_format import many
 from decoders.trace.scores import Rank
-from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
-from visualizers.views.any_lane.entropy import mark
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 LEVEL = "topics"
 MAX_NAMED = 3  # of the topics that were likely at the start of a sentence, this many are shown
@@ -38,28 +43,27 @@ class Topics:
         self.born: set[int] = set()  # nodes whose marks were made
         self.final: set[int] = set()
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "first": 1,
-            "column": 42,
-            "left": 52,
-            "right": 8,
-            "overview": "amount",
-            "ops": [
-                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, **NOTHING),
-                mark("track", "panel", y0=-0.6, y1=0.6, share=1),
-                mark("tokens", "panel", y0=-0.55, y1=0.55, px=30),
+        return Layout(
+            question=QUESTION,
+            first=1,
+            column=42,
+            left=52,
+            right=8,
+            overview="amount",
+            ops=[
+                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, **NOTHING),
+                scene.Panel("track", y0=-0.6, y1=0.6, share=1),
+                scene.Panel("tokens", y0=-0.55, y1=0.55, px=30),
             ],
-            "legend": [
+            legend=[
                 ["cell:chosen", "■", "chosen", "under this topic"],
                 ["cell:live", "▣", "live", "the same, not final yet"],
                 ["cell:amount", "▪", "soft", "how likely a topic was"],
                 ["cell:forced", "⚑", "forced", "set by a plan"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: rows of new topics, and the best text as far as it has changed."""
@@ -89,7 +93,7 @@ class Topics:
         if not ops:
             return []
         heading = self._heading()
-        return [*ops, {"id": "heading", "set": heading}, {"say": heading["lead"] + heading["heading"]}]
+        return [*ops, scene.Change("heading", **heading), scene.Say(heading["lead"] + heading["heading"])]
 
     def _length(self, node: int | None) -> int:
         return -1 if node is None else self.nodes.position[node]
@@ -101,8 +105,8 @@ class Topics:
             if topic not in self.rows:
                 at = self.rows[topic] = len(self.rows)
                 place = {"panel": "track", "y0": -at - 0.5, "y1": -at + 0.5, "rule": False}
-                ops.append(mark(f"r{at}", "row", **place, text=self._name(topic)))
-        return [*ops, {"id": "track", "set": {"y0": 0.4 - len(self.rows)}}] if ops else []
+                ops.append(scene.Row(f"r{at}", **place, text=self._name(topic)))
+        return [*ops, scene.Change("track", y0=0.4 - len(self.rows))] if ops else []
 
     def _name(self, topic: int) -> str:
         """`t2` for `<t2>`."""
@@ -120,12 +124,12 @@ class Topics:
         )
         ops: list[Op] = []
         for old in self.shown[same:]:
-            ops += [{"id": key, "set": {"gone": True}} for key in self._keys(old)]
+            ops += [scene.Change(key, gone=True) for key in self._keys(old)]
         topic = next((n for n in reversed(path[:same]) if self._is_topic(n)), None)
         for x, new in enumerate(path[same:], same + 1):
             topic = new if self._is_topic(new) else topic
             if new in self.born:
-                ops += [{"id": key, "set": {"gone": False}} for key in self._keys(new)]
+                ops += [scene.Change(key, gone=False) for key in self._keys(new)]
             else:
                 ops += self._column(new, x, topic)
         self.shown = path
@@ -164,7 +168,7 @@ class Topics:
             look["hover"] = [f"{self.nodes.text(node)}: in a sentence under {name}"]
             return [
                 self._word(node, x, look),
-                mark(f"b{node}", "cell", **place, w=1, h=0.34, **{**look, "fill": "filled"}),
+                scene.Cell(f"b{node}", **place, w=1, h=0.34, **{**look, "fill": "filled"}),
             ]
         p = self.offers.get(self.nodes.parent[node], {}).get(self.nodes.token[node])
         why = self.forced.get(node, "the most likely topic after the best text")
@@ -175,7 +179,7 @@ class Topics:
         text = "" if p is None else probability(math.exp(p))
         ops = [
             self._word(node, x, {**look, "glyph": ""}),
-            mark(f"b{node}", "cell", **place, w=0.96, h=0.8, **look, text=text),
+            scene.Cell(f"b{node}", **place, w=0.96, h=0.8, **look, text=text),
         ]
         for other, logprob in self._others(node).items():
             p = math.exp(logprob)
@@ -183,19 +187,19 @@ class Topics:
             look = {"state": "prompt", "fill": "amount", "weight": round(0.5 * p, 4)}
             lines = [f"{self._name(other)}: p {probability(p)} of all topics"]
             text = probability(p) if p >= 0.01 else ""
-            ops.append(mark(f"o{node}-{other}", "cell", **place, **look, text=text, hover=lines, node=node))
+            ops.append(scene.Cell(f"o{node}-{other}", **place, **look, text=text, hover=lines, node=node))
         return ops
 
     def _word(self, node: int, x: int, look: dict) -> Op:
         text = self._name(self.nodes.token[node]) if self._is_topic(node) else self.nodes.text(node)
-        return mark(f"t{node}", "cell", panel="tokens", x=x, y=0, w=0.96, h=1, **look, text=text)
+        return scene.Cell(f"t{node}", panel="tokens", x=x, y=0, w=0.96, h=1, **look, text=text)
 
     def _settled(self, node: int) -> list[Op]:
         """A column whose token is output now."""
         if node in self.forced:
             return []
         keys = [key for key in self._keys(node) if not key.startswith("o")]
-        return [{"id": key, "set": {"state": "chosen"}} for key in keys]
+        return [scene.Change(key, state="chosen") for key in keys]
 
     def _heading(self) -> dict:
         """The topics of the best text, in order."""

@@ -5,8 +5,15 @@ their mean and its prior; "text_value": what a finished text is worth), Verdict 
 search graph, with other words. Knows no strategy.
 """
 
+from dataclasses import replace
+
+from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
-from visualizers.scene.marks import Header, Op, many, probability, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 from visualizers.views.search.search_graph import LISTED, ROWS, SearchGraph
 
 
@@ -23,21 +30,22 @@ class VisitTree(SearchGraph):
         self.rollout: dict[int, int] = {}  # newest node of a finished text -> the rollout that completed it
         self.newest: int | None = None  # the text of this step
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """As the search graph's, with a question and a legend of its own."""
-        return super().head() | {
-            "column": 92,
-            "wide": 128,
-            "clip": True,
-            "question": "Which prefixes were tried, how often, and with what result?",
-            "legend": [
+        return replace(
+            super().head(),
+            column=92,
+            wide=128,
+            clip=True,
+            question="Which prefixes were tried, how often, and with what result?",
+            legend=[
                 ["node:chosen", "●", "chosen", "path to the best text"],
                 ["node:prompt", "●", "prompt", "tried (×n: how often, then the best or mean result)"],
                 ["node:live", "○", "live", "never tried, or part of a completion"],
                 ["node:finished", "■", "finished", "finished text, with its value"],
                 ["node:forced", "⚑", "forced", "inserted by hand"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """Reads visits and values, then draws as the search graph does; the front is where the planned text
@@ -57,8 +65,8 @@ class VisitTree(SearchGraph):
                 self.rollout.setdefault(event.node, step.index + 1)
         ops = super().feed(step)
         tried = [self.nodes.position[n] for n, (count, _, _) in self.visits.items() if count]
-        front = {"front": [max(tried, default=0) + 1, ROWS - 1]}
-        return [front if "front" in op else op for op in ops]
+        front = scene.Front(max(tried, default=0) + 1, ROWS - 1)
+        return [front if isinstance(op, scene.Front) else op for op in ops]
 
     def _leader(self) -> int | None:
         """The newest output, else the best text so far."""
@@ -75,7 +83,7 @@ class VisitTree(SearchGraph):
     def _draw(self, node: int) -> list[Op]:
         """A node and its edge; its numbers are the point of this view, so they are dropped last."""
         edge, mark = super()._draw(node)
-        return [edge, mark | {"note_priority": 1}]
+        return [edge, replace(mark, note_priority=1)]
 
     def _state(self, node: int) -> str:
         if node in self.spine or node == self.nodes.root or self.status.get(node) == "forced":
@@ -99,7 +107,7 @@ class VisitTree(SearchGraph):
         more = len(best) - LISTED
         lines.append(f"and {more:,} more" if more > 0 else "")
         before, self.listed = self.listed, lines
-        return [{"id": f"q{i}", "set": {"text": line}} for i, line in enumerate(lines) if line != before[i]]
+        return [scene.Change(f"q{i}", text=line) for i, line in enumerate(lines) if line != before[i]]
 
     def _hover(self, node: int) -> list[str]:
         if node == self.nodes.root:

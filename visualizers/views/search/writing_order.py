@@ -7,9 +7,15 @@ strategy.
 """
 
 from decoders.trace.events import Commit, Note, Propose, Verdict
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure
-from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
-from visualizers.views.any_lane.entropy import mark
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.verdict_marks import STATES
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 PARTS = ("prefix", "middle", "suffix", "left to right")
 SHARES = [[0, "0"], [0.5, ".5"], [1, "1"]]
@@ -26,28 +32,27 @@ class WritingOrder:
         self.last: tuple[int, int] | None = None  # column and row of the newest token
         self.jumps = self.forced = 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         rows = [
-            mark(f"z{at}", "row", panel="rows", y0=at, y1=at + 1, text=zone) for at, zone in enumerate(PARTS)
+            scene.Row(f"z{at}", panel="rows", y0=at, y1=at + 1, text=zone) for at, zone in enumerate(PARTS)
         ]
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "first": 1,
-            "column": 42,
-            "left": 96,
-            "left_narrow": 80,
-            "right": 8,
-            "overview": "amount",
-            "axis": "order of writing",
-            "ops": [
-                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
-                mark("number", "panel", y0=1.05, y1=0, share=1, ticks=SHARES),
-                mark("rows", "panel", y0=-0.1, y1=len(PARTS) + 0.1, px=34 * len(PARTS)),
+        return Layout(
+            question=QUESTION,
+            first=1,
+            column=42,
+            left=96,
+            left_narrow=80,
+            right=8,
+            overview="amount",
+            axis="order of writing",
+            ops=[
+                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("number", y0=1.05, y1=0, share=1, ticks=SHARES),
+                scene.Panel("rows", y0=-0.1, y1=len(PARTS) + 0.1, px=34 * len(PARTS)),
                 *rows,
             ],
-            "legend": [
+            legend=[
                 ["step", "▂▃", "soft", "largest probability"],
                 ["path:live", "╌", "live", "tau"],
                 ["band:amber", "▒", "live", "below tau"],
@@ -56,7 +61,7 @@ class WritingOrder:
                 ["cell:pruned", "✕", "pruned", "not kept"],
                 ["path:link", "➝", "soft", "jump to another part"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was written, and what became of tokens."""
@@ -73,7 +78,7 @@ class WritingOrder:
                     ops += self._judged(event)
                 case Commit():
                     mine = [node for node in event.nodes if node in self.column]
-                    ops += [{"id": f"t{node}", "set": {"state": "chosen"}} for node in mine]
+                    ops += [scene.Change(f"t{node}", state="chosen") for node in mine]
         if not ops:
             return []
         lead = f"{many(len(self.column), 'token')} written"
@@ -81,8 +86,8 @@ class WritingOrder:
         captions = [e.text for e in step.events if isinstance(e, Note)]
         return [
             *ops,
-            {"id": "heading", "set": {"lead": lead, "heading": rest, "short": rest}},
-            {"say": " ".join([lead + rest, *captions])},
+            scene.Change("heading", lead=lead, heading=rest, short=rest),
+            scene.Say(" ".join([lead + rest, *captions])),
         ]
 
     def _written(self, node: int, row: int) -> list[Op]:
@@ -90,34 +95,33 @@ class WritingOrder:
         x = self.column[node] = len(self.column) + 1
         place = {"panel": "rows", "x": x, "y": row + 0.5, "w": 0.96, "h": 0.86, "node": node}
         look = {"state": "live", "fill": "tint", "text": self.nodes.text(node)}
-        ops = [mark(f"t{node}", "cell", **place, **look, hover=[f"{self.nodes.text(node)}: {PARTS[row]}"])]
+        ops = [scene.Cell(f"t{node}", **place, **look, hover=[f"{self.nodes.text(node)}: {PARTS[row]}"])]
         if self.last is not None and self.last[1] != row:
             self.jumps += 1
             down = 0.1 if self.last[1] < row else 0.9
             points = [[x - 0.5, self.last[1] + 0.5], [x - 0.5, row + down]]
-            ops.append(mark(f"j{x}", "path", panel="rows", points=points, role="link", width=1.6, head=True))
+            ops.append(scene.Path(f"j{x}", panel="rows", points=points, role="link", width=1.6, head=True))
         self.last = (x, row)
-        return [*ops, {"front": [x, row + 0.5]}]
+        return [*ops, scene.Front(x, row + 0.5)]
 
     def _sure(self, score) -> list[Op]:
         """The largest probability where a token was chosen, against its limit."""
         x, limit = self.column[score.node], score.limit
         text = f"largest probability {probability(score.total)}, tau {limit:g}"
         ops = [
-            mark(f"s{x}", "step", panel="number", x=x, y=round(score.total, 4), node=score.node),
-            mark(
+            scene.Step(f"s{x}", panel="number", x=x, y=round(score.total, 4), node=score.node),
+            scene.Path(
                 f"l{x}",
-                "path",
                 panel="number",
                 points=[[x - 0.5, limit], [x + 0.5, limit]],
                 role="live",
                 width=1.4,
                 dash="dash",
             ),
-            {"id": f"t{score.node}", "set": {"hover": [f"{self.nodes.text(score.node)}: {text}"]}},
+            scene.Change(f"t{score.node}", hover=[f"{self.nodes.text(score.node)}: {text}"]),
         ]
         if score.total < limit:
-            ops.append(mark(f"b{x}", "band", panel="number", x0=x - 0.5, x1=x + 0.5, role="amber"))
+            ops.append(scene.Band(f"b{x}", panel="number", x0=x - 0.5, x1=x + 0.5, role="amber"))
         return ops
 
     def _judged(self, verdict) -> list[Op]:
@@ -129,4 +133,4 @@ class WritingOrder:
             changes["glyph"] = "⚑"
         if reason := self.nodes.reason(verdict):
             changes["hover"] = [self.nodes.text(verdict.node), reason]
-        return [{"id": f"t{verdict.node}", "set": changes}]
+        return [scene.Change(f"t{verdict.node}", **changes)]

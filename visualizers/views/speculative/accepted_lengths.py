@@ -4,7 +4,11 @@ A fold over a lane's costs. Knows no strategy; a step that sends no draft to the
 """
 
 from decoders.trace.costs import Costs
-from visualizers.scene.marks import Header, Op, many, view
+from decoders.trace.number_format import many
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
 
 NEW = {"state": "accepted", "fill": "filled"}
 MIN_HEIGHT = 6  # rounds for which the scale has room at first
@@ -22,27 +26,26 @@ class AcceptedLengths:
         self.high = MIN_HEIGHT
         self.newest: str | None = None
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and layout."""
-        return {
-            "title": self.title,
-            "question": "How many drafted tokens did each round accept? Do long drafts pay off?",
-            "first": 0,
-            "columns": self.longest + 1 if self.longest else "seen",
-            "column": 20,
-            "tightest": 9,
-            "widest": 46,
-            "left": 34,
-            "right": 8,
-            "axis": "accepted tokens per round",
-            "ops": [
-                {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 22, "px_narrow": 38},
-                {"id": "rounds", "kind": "panel", **scale(self.high), "share": 1, "rule": True},
+        return Layout(
+            question="How many drafted tokens did each round accept? Do long drafts pay off?",
+            first=0,
+            columns=self.longest + 1 if self.longest else "seen",
+            column=20,
+            tightest=9,
+            widest=46,
+            left=34,
+            right=8,
+            axis="accepted tokens per round",
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=22, px_narrow=38),
+                scene.Panel("rounds", **scale(self.high), share=1, rule=True),
             ],
-            "legend": [
+            legend=[
                 ["cell:filled", "■", "accepted", "the newest round; the others in its tint"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: the brick of its round."""
@@ -52,7 +55,7 @@ class AcceptedLengths:
         taken, drafted, rounds = made.accepted, len(made.nodes), len(self.costs.rounds)
         place = self.heights.get(taken, 0)
         self.heights[taken] = place + 1
-        ops: list[Op] = [{"id": self.newest, "set": {"fill": "tint"}}] if self.newest else []
+        ops: list[Op] = [scene.Change(self.newest, fill="tint")] if self.newest else []
         self.newest = f"b{rounds}"
         hover = [
             f"round {rounds}: {taken} of {many(drafted, 'drafted token')} accepted",
@@ -60,15 +63,15 @@ class AcceptedLengths:
         ]
         where = {"panel": "rounds", "x": taken, "y": place + 0.5, "w": 0.86, "h": 0.9}
         brick = {**where, **NEW, "text": str(rounds), "hover": hover}
-        ops.append({"id": self.newest, "kind": "cell", **brick})
+        ops.append(scene.Cell(self.newest, **brick))
         if place + 1 > self.high:
             self.high = 2 * self.high
-            ops.append({"id": "rounds", "set": scale(self.high)})
+            ops.append(scene.Change("rounds", **scale(self.high)))
         mean = self.costs.accepted / rounds
         long = f"; {mean:.2f} on average over {many(rounds, 'round')}"
         lead = f"round {rounds} accepted {taken} of {drafted}"
-        ops.append({"id": "heading", "set": {"lead": lead, "heading": long, "short": long}})
-        return [*ops, {"front": [taken, 0]}, {"say": f"{lead}{long}."}]
+        ops.append(scene.Change("heading", lead=lead, heading=long, short=long))
+        return [*ops, scene.Front(taken, 0), scene.Say(f"{lead}{long}.")]
 
 
 def scale(high: int) -> dict:

@@ -6,9 +6,15 @@ of them. Knows no strategy by name.
 """
 
 from decoders.trace.events import Cell, Forward
+from decoders.trace.number_format import many, were
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import STATES, Header, Op, many, probability, scroll_row, view, visible, were
-from visualizers.scene.verdict_marks import GLYPHS, look
+from decoders.trace.token_text import visible
+from visualizers import scene
+from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene.marks import Op
+from visualizers.scene.verdict_marks import GLYPHS, STATES, look
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 HEADER, CELL, GAP = 0.68, 0.94, 0.12  # heights in rows: a round's heading, a cell, the space below a round
 LEFT, EDGE = -1.45, 0.4  # columns between which the caches are drawn
@@ -27,38 +33,29 @@ class Batch:
         self.tokens = self.forwards = 0  # of all texts, so far
         self.held = self.slots = 0  # cache entries in use, and entries of a rectangle around them
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         sizes = [self.header.number(k, 0) for k in ("num_assistant_tokens", "extra_tokens")]
-        return {
-            "title": self.title,
-            "question": "How far did each text of the batch get in each round? What did it wait for?",
-            "ops": [
-                {
-                    "id": "heading",
-                    "panel": "heading",
-                    "kind": "panel",
-                    "y0": 0,
-                    "y1": 1,
-                    "px": 18,
-                    "heading": ".",
-                },
-                {"id": "rounds", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
+        return Layout(
+            question="How far did each text of the batch get in each round? What did it wait for?",
+            ops=[
+                scene.Panel("heading", panel="heading", y0=0, y1=1, px=18, heading="."),
+                scene.Panel("rounds", y0=-0.1, y1=8, share=1, grow=True),
             ],
-            "first": -1,
-            "row": 32,
-            "column": 34,
-            "column_narrow": 24,
-            "wide": 42,
-            "clip": True,
-            "left": 58,
-            "left_narrow": 22,
-            "right": 62,
-            "right_narrow": 34,
-            "axis": "tokens of the round",
-            "columns": sum(int(s) for s in sizes if s) + 4,
-            "overview": "piled",
-            "legend": [
+            first=-1,
+            row=32,
+            column=34,
+            column_narrow=24,
+            wide=42,
+            clip=True,
+            left=58,
+            left_narrow=22,
+            right=62,
+            right_narrow=34,
+            axis="tokens of the round",
+            columns=sum(int(s) for s in sizes if s) + 4,
+            overview="piled",
+            legend=[
                 ["cell:amount", "■", "soft", "text so far (a number: tokens)"],
                 ["cell:hatched", "▨", "soft", "padding"],
                 ["cell:accepted", "■", "accepted", "accepted"],
@@ -70,7 +67,7 @@ class Batch:
                 ["cell:pruned", "□", "pruned", "drafted, not submitted"],
                 ["path", "━", "ink", "end of each text"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """One round: its heading, a row for each text that took part, and the ragged edge."""
@@ -102,17 +99,16 @@ class Batch:
             accepted += sum(cell.state == "accepted" for cell in cells)
         self.y = top + len(texts) + GAP
         edge = [[x, y - (1 - CELL) / 2] for x, y in edge]
-        look = {"kind": "path", "panel": "rounds", "role": "ink", "width": 2}
-        ops.append({"id": f"p{self.rounds}", **look, "points": edge})
+        ops.append(scene.Path(f"p{self.rounds}", panel="rounds", points=edge, role="ink", width=2))
         caption = self._caption(scores, accepted, drafted)
         ops += self._total(step, texts)
         look = {"text": caption, "align": "left", "role": "ink", "priority": 0}
         at = {"panel": "rounds", "x": LEFT, "y": top - HEADER / 2}
-        ops.append({"id": f"h{self.rounds}", "kind": "label", **at, **look})
+        ops.append(scene.Label(f"h{self.rounds}", **at, **look))
         ops.append(scroll_row(self.rounds, "rounds", top - HEADER, top))
         guesses = f"{accepted} of {many(drafted, 'guess', 'guesses')}"
         say = f"Round {self.rounds}: {guesses} of {many(len(texts), 'text')} accepted."
-        return [*ops, {"front": [1, self.y - GAP]}, {"say": say}]
+        return [*ops, scene.Front(1, self.y - GAP), scene.Say(say)]
 
     def _caption(self, scores, accepted: int, drafted: int) -> str:
         """The heading of a round."""
@@ -139,10 +135,7 @@ class Batch:
         if wasted := 100 * (self.slots - self.held) / self.slots:
             text += f" In a rectangle around the texts {wasted:.0f} % of the slots are padding."
         return [
-            {
-                "id": "heading",
-                "set": {"heading": text, "short": f"{many(self.tokens, 'token')} of all texts, {rate}"},
-            }
+            scene.Change("heading", heading=text, short=f"{many(self.tokens, 'token')} of all texts, {rate}")
         ]
 
     def _row(self, name: str, cells: list, got: list, y: float, ready) -> Op:
@@ -150,21 +143,20 @@ class Batch:
         keeps its block, None for other batches.
         """
         self.written[name] = self.written.get(name, "") + "".join(self._shown(cell) for cell in got)
-        return {
-            "id": f"r{self.rounds}.{name}",
-            "kind": "row",
-            "panel": "rounds",
-            "y0": y,
-            "y1": y + 1,
-            "rule": False,
-            "text": name,
-            "short": name.split()[-1],
-            "right": f"→ {cells[0].position + len(got)}",
-            "right_bold": f"+{len(got)}",
-            "right_short": "",
-            "label_y": y + CELL / 2,
-            "hover": [f"{name}: …{self.written[name][-60:]}", *self._readiness(ready)],
-        }
+        return scene.Row(
+            f"r{self.rounds}.{name}",
+            panel="rounds",
+            y0=y,
+            y1=y + 1,
+            rule=False,
+            text=name,
+            short=name.split()[-1],
+            right=f"→ {cells[0].position + len(got)}",
+            right_bold=f"+{len(got)}",
+            right_short="",
+            label_y=y + CELL / 2,
+            hover=[f"{name}: …{self.written[name][-60:]}", *self._readiness(ready)],
+        )
 
     def _readiness(self, ready) -> list[str]:
         """The scores of a parallel stream when its block was judged."""
@@ -182,33 +174,33 @@ class Batch:
         if padding and padding.parts.get("moved"):
             moved = round(padding.parts["moved"])
             hover.append(f"{were(moved, 'cache entry', 'cache entries')} moved to realign the rows")
-        box = {"kind": "cell", "panel": "rounds", "y": round(y + CELL / 2, 3), "h": CELL}
+        box = {"panel": "rounds", "y": round(y + CELL / 2, 3), "h": CELL}
         ops = [
-            {
-                "id": f"c{key}",
+            scene.Cell(
+                f"c{key}",
                 **box,
-                "x": round(EDGE - wide / 2, 3),
-                "w": round(wide, 3),
-                "state": "prompt",
-                "fill": "amount",
-                "weight": 0.25,
-                "text": str(held),
-                "hover": hover,
-            }
+                x=round(EDGE - wide / 2, 3),
+                w=round(wide, 3),
+                state="prompt",
+                fill="amount",
+                weight=0.25,
+                text=str(held),
+                hover=hover,
+            )
         ]
         if pads:
             hover = [f"{name}: {many(pads, 'slot')} of padding, so that all texts of the batch end together"]
             ops.append(
-                {
-                    "id": f"d{key}",
+                scene.Cell(
+                    f"d{key}",
                     **box,
-                    "x": round(EDGE - wide - pads * unit / 2, 3),
-                    "w": round(pads * unit, 3),
-                    "state": "unreached",
-                    "fill": "hatched",
-                    "text": str(pads),
-                    "hover": hover,
-                }
+                    x=round(EDGE - wide - pads * unit / 2, 3),
+                    w=round(pads * unit, 3),
+                    state="unreached",
+                    fill="hatched",
+                    text=str(pads),
+                    hover=hover,
+                )
             )
         return ops
 
@@ -220,15 +212,14 @@ class Batch:
         middle = y + (CELL - h / 2 if shared and cell.state not in OWN else h / 2)
         place = {"panel": "rounds", "x": x, "y": round(middle, 3), "w": 0.98, "h": h}
         glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
-        return {
-            "id": f"g{self.rounds}.{name}.{index}",
-            "kind": "cell",
+        return scene.Cell(
+            f"g{self.rounds}.{name}.{index}",
             **place,
             **look(state),
             **glyph,
-            "text": self._shown(cell),
-            "hover": self._hover(name, cell),
-        }
+            text=self._shown(cell),
+            hover=self._hover(name, cell),
+        )
 
     def _hover(self, name: str, cell) -> list[str]:
         text = f"{self._shown(cell)}  {cell.state if cell.state != 'settled' else 'decoded without a guess'}"

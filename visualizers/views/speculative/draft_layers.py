@@ -3,7 +3,7 @@
 The same fold as *Layers*, over the draft's forwards. Knows no strategy.
 """
 
-from visualizers.scene.marks import view
+from visualizers.scene.view import view
 from visualizers.views.speculative.layers import Layers
 
 

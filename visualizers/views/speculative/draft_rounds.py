@@ -6,13 +6,20 @@ path, so the path and its tested siblings show everything and need no edges. Ser
 propose and verify; knows none by name.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from decoders.trace.costs import Costs, DraftRound
 from decoders.trace.events import Verdict
+from decoders.trace.number_format import many
+from visualizers import scene
 from visualizers.analysis.distribution_stages import tolerated
-from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, source_lines, view
-from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.verdict_marks import GLYPHS, STATES, folds_to, look
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import compared, source_lines
 from visualizers.views.any_lane.step_captions import drafting
 
 # heights in rows: path cells, tried siblings, the foot with the rings
@@ -36,34 +43,33 @@ class DraftRounds:
         self.y = 0.0  # top of the next round
         self.start = 1  # first column of the round
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, the two panels (committed text above, rounds below) and the legend."""
         panels = [
-            {"id": "text", "kind": "panel", "y0": 0, "y1": 1, "px": 30, "rule": True},
-            {"id": "rounds", "kind": "panel", "y0": -0.15, "y1": 6, "share": 1, "grow": True},
+            scene.Panel("text", y0=0, y1=1, px=30, rule=True),
+            scene.Panel("rounds", y0=-0.15, y1=6, share=1, grow=True),
         ]
         expected = self.header.number("max_new_tokens", 0)
         sizes = [self.header.number(k, 0) for k in ("num_assistant_tokens", "prompt_lookup_num_tokens")]
         widths = self.header.parameters.get("widths")
         sizes += [len(widths)] if isinstance(widths, str | list) else []
         depth = max([int(s) for s in sizes if s], default=5) + 1
-        return {
-            "title": self.title,
-            "question": "What did the draft offer? How far did the target follow? What did it write instead?",
-            "ops": panels,
-            "first": 1,
-            "row": 36,
-            "column": 44,
-            "wide": 46,
-            "left": 84,
-            "left_narrow": 52,
-            "right": 8,
-            "by_depth": min(12, max(3, depth)),
-            "axis": "token position",
-            "fold_rows": "stairs",
-            "overview": "piled",
-            **({"columns": int(expected) + 2} if expected else {}),
-            "legend": [
+        return Layout(
+            question="What did the draft offer? How far did the target follow? What did it write instead?",
+            ops=panels,
+            first=1,
+            row=36,
+            column=44,
+            wide=46,
+            left=84,
+            left_narrow=52,
+            right=8,
+            by_depth=min(12, max(3, depth)),
+            axis="token position",
+            fold_rows="stairs",
+            overview="piled",
+            **{"columns": int(expected) + 2} if expected else {},
+            legend=[
                 ["cell:accepted", "■", "accepted", "accepted"],
                 ["cell:tolerated", "≈", "tolerated", "accepted, though not the target's best"],
                 ["cell:rejected", "✕", "rejected", "rejected"],
@@ -74,7 +80,7 @@ class DraftRounds:
                 ["node:unreached", "○", "unreached", "drafted, never reached (a number: how many)"],
                 ["cell:live", "○", "live", "not verified"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """One step is one round: its cells, its row, and the committed text above."""
@@ -87,7 +93,7 @@ class DraftRounds:
         if any(e.given for e in born):  # the lane's given beginning is not a round
             front = max(self.nodes.position[n] for n in commits)
             caption = f"Begins with {many(len(commits), 'given token')}."
-            return [*self._text(commits, verdicts), {"front": [front, 0]}, {"say": caption}]
+            return [*self._text(commits, verdicts), scene.Front(front, 0), scene.Say(caption)]
         self.rounds += 1
         columns = [self.nodes.position.get(n, 0) for n in [*commits, *(e.node for e in born)]]
         self.start = min(columns)
@@ -97,25 +103,24 @@ class DraftRounds:
         chain = len(set(parents)) == len(parents)
         ops, height = self._cells(born, verdicts, commits, tried, chain)
         top, self.y = self.y, self.y + height + 0.26
-        row = {
-            "id": f"r{self.rounds}",
-            "kind": "row",
-            "panel": "rounds",
-            "y0": top - 0.13,
-            "y1": top + height + 0.13,
-            "text": f"round {self.rounds}",
-            "short": str(self.rounds),
-            "bold": f"+{len(commits)}",
-            "label_y": top + CELL / 2,
-            "from": self.start,
-            "to": max(columns),
-            "folds_to": folds_to(ops),
-        }
-        self.cells[row["id"]] = {op["node"]: op for op in ops if op["kind"] == "cell"}
+        row = scene.Row(
+            f"r{self.rounds}",
+            panel="rounds",
+            y0=top - 0.13,
+            y1=top + height + 0.13,
+            text=f"round {self.rounds}",
+            short=str(self.rounds),
+            bold=f"+{len(commits)}",
+            label_y=top + CELL / 2,
+            first=self.start,
+            last=max(columns),
+            folds_to=folds_to(ops),
+        )
+        self.cells[row.id] = {op.node: op for op in ops if isinstance(op, scene.Cell)}
         ops += self._late(verdicts)
-        self.waiting.update((e.node, (e, row["id"])) for e in drafted if e.node not in verdicts)
-        caption = {"say": drafting(self.rounds, made, verdicts, commits, self.nodes)}
-        return [row, *ops, *self._text(commits, verdicts), {"front": [max(columns), top + height]}, caption]
+        self.waiting.update((e.node, (e, row.id)) for e in drafted if e.node not in verdicts)
+        caption = scene.Say(drafting(self.rounds, made, verdicts, commits, self.nodes))
+        return [row, *ops, *self._text(commits, verdicts), scene.Front(max(columns), top + height), caption]
 
     def _late(self, verdicts) -> list[Op]:
         """Verdicts on tokens from an earlier round change their cells, which stay in place."""
@@ -125,11 +130,12 @@ class DraftRounds:
             hover = self._hover(node, {node: event}, verdicts)
             state = self._state(node, verdicts)
             glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
-            ops.append({"id": f"n{node}", "set": {**look(state), "hover": hover, **glyph}})
-            self.cells[row].get(node, {}).update(look(state))
+            ops.append(scene.Change(f"n{node}", **look(state), hover=hover, **glyph))
+            if node in self.cells[row]:
+                self.cells[row][node] = replace(self.cells[row][node], **look(state))
             rows.append(row)
         ends = {row: folds_to(self.cells[row].values()) for row in rows}
-        return ops + [{"id": row, "set": {"folds_to": end}} for row, end in ends.items()]
+        return ops + [scene.Change(row, folds_to=end) for row, end in ends.items()]
 
     # ---- one round ---------------------------------------------------------------------------
     def _cells(self, born, verdicts, commits, tried, chain) -> tuple[list[Op], float]:
@@ -179,15 +185,14 @@ class DraftRounds:
         if len(rejected) > MAX_TRIED:
             text = f"✕ {len(rejected) - MAX_TRIED + 1} more"
             ops.append(
-                {
-                    "id": f"m{self.rounds}.{column}",
-                    "kind": "label",
-                    "panel": "rounds",
-                    "x": column,
-                    "depth": column - self.start + 1,
-                    "y": y + 0.14,
-                    "text": text,
-                }
+                scene.Label(
+                    f"m{self.rounds}.{column}",
+                    panel="rounds",
+                    x=column,
+                    depth=column - self.start + 1,
+                    y=y + 0.14,
+                    text=text,
+                )
             )
             y += 0.3
         if not ops:
@@ -197,23 +202,22 @@ class DraftRounds:
 
     def _cell(self, node, column, y, h, by_node, verdicts, **more: Any) -> Op:
         state = self._state(node, verdicts)
-        mark = {
-            "id": f"n{node}",
-            "kind": "cell",
-            "panel": "rounds",
-            "node": node,
-            "x": column,
-            "y": round(y, 4),
-            "w": 1,
-            "depth": column - self.start + 1,
-            "h": round(h, 4),
+        mark = scene.Cell(
+            f"n{node}",
+            panel="rounds",
+            node=node,
+            x=column,
+            y=round(y, 4),
+            w=1,
+            depth=column - self.start + 1,
+            h=round(h, 4),
             **look(state),
-            "text": self.nodes.text(node),
-            "hover": self._hover(node, by_node, verdicts),
+            text=self.nodes.text(node),
+            hover=self._hover(node, by_node, verdicts),
             **more,
-        }
+        )
         if state in GLYPHS:
-            mark["glyph"] = GLYPHS[state]
+            mark.glyph = GLYPHS[state]
         return mark
 
     def _rings(self, rings, column, y, by_node, verdicts) -> list[Op]:
@@ -222,21 +226,21 @@ class DraftRounds:
         for index, node in enumerate(rings):
             few = len(rings) <= 4
             shift = 0.17 * (index - (len(rings) - 1) / 2) if few else -0.16
-            mark = {
-                "id": f"n{node}",
-                "kind": "node",
-                "panel": "rounds",
-                "node": node,
-                "x": round(column + shift, 4),
-                "y": round(y, 4),
-                "depth": round(column - self.start + 1 + shift, 4),
-                "state": "unreached",
-                "hover": self._hover(node, by_node, verdicts),
-            }
-            if not few:
-                mark |= {"note": str(len(rings)), "note_priority": 3} if index == 0 else {"drawn": False}
+            mark = scene.Node(
+                f"n{node}",
+                panel="rounds",
+                node=node,
+                x=round(column + shift, 4),
+                y=round(y, 4),
+                depth=round(column - self.start + 1 + shift, 4),
+                state="unreached",
+                hover=self._hover(node, by_node, verdicts),
+            )
             if not few and index == 0:
-                mark["hover"] = [f"{many(len(rings), 'drafted token')}, never reached", self._list(rings)]
+                mark.note, mark.note_priority = str(len(rings)), 3
+                mark.hover = [f"{many(len(rings), 'drafted token')}, never reached", self._list(rings)]
+            elif not few:
+                mark.drawn = False
             ops.append(mark)
         return ops
 
@@ -267,21 +271,20 @@ class DraftRounds:
     def _text(self, commits, verdicts) -> list[Op]:
         forced = {n for n in commits if n in verdicts and verdicts[n].status == "forced"}
         return [
-            {
-                "id": f"t{n}",
-                "kind": "label",
-                "panel": "text",
-                "node": n,
-                "x": self.nodes.position[n],
-                "y": 0.72,
-                "rises": True,
-                "face": "mono",
-                "role": "ink",
-                "bold": True,
-                "priority": 0,
-                "w": 1,
-                "size": 12,
-                "text": ("⚑" if n in forced else "") + self.nodes.text(n),
-            }
+            scene.Label(
+                f"t{n}",
+                panel="text",
+                node=n,
+                x=self.nodes.position[n],
+                y=0.72,
+                rises=True,
+                face="mono",
+                role="ink",
+                bold=True,
+                priority=0,
+                w=1,
+                size=12,
+                text=("⚑" if n in forced else "") + self.nodes.text(n),
+            )
             for n in commits
         ]

@@ -10,8 +10,11 @@ from statistics import fmean
 
 from decoders.trace.events import Verdict
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import Header, Nodes, Op, view
-from visualizers.views.any_lane.entropy import mark
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.view import Header, view
 
 ROWS = 8  # most depths shown
 DARKEST = 0.7  # grey of features that have nothing in common
@@ -27,28 +30,27 @@ class Drift:
         self.round = 0
         self.seen: dict[int, list[float]] = {}  # depth -> all drifts so far
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": QUESTION,
-            "first": 1,
-            "column": 46,
-            "left": 78,
-            "left_narrow": 64,
-            "right": 8,
-            "axis": None,
-            "overview": "amount",
-            "ops": [
-                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=52),
-                mark("rounds", "panel", y0=-0.6, y1=0.6, px=22),
-                mark("depths", "panel", y0=-0.1, y1=ROWS + 0.1, px=26 * ROWS),
+        return Layout(
+            question=QUESTION,
+            first=1,
+            column=46,
+            left=78,
+            left_narrow=64,
+            right=8,
+            axis=None,
+            overview="amount",
+            ops=[
+                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=52),
+                scene.Panel("rounds", y0=-0.6, y1=0.6, px=22),
+                scene.Panel("depths", y0=-0.1, y1=ROWS + 0.1, px=26 * ROWS),
             ],
-            "legend": [
+            legend=[
                 ["cell:amount", "▪", "soft", "1 − cosine, the darker the farther apart"],
                 ["cell:chosen", "▣", "chosen", "a node of that depth was accepted"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """A column, if this step recorded a drift."""
@@ -61,17 +63,17 @@ class Drift:
         if not by_depth:
             return []
         self.round += 1
-        ops = [mark(f"n{self.round}", "label", panel="rounds", x=self.round, y=0, text=str(self.round))]
+        ops = [scene.Label(f"n{self.round}", panel="rounds", x=self.round, y=0, text=str(self.round))]
         for depth, scores in sorted(by_depth.items()):
             if depth not in self.seen and depth < ROWS:
                 name = "root" if depth == 0 else f"depth {depth}"
                 ops.append(
-                    mark(f"r{depth}", "row", panel="depths", y0=depth, y1=depth + 1, text=name, rule=False)
+                    scene.Row(f"r{depth}", panel="depths", y0=depth, y1=depth + 1, text=name, rule=False)
                 )
             self.seen.setdefault(depth, []).extend(score.total for score in scores)
             if depth < ROWS:
                 ops.append(self._cell(depth, scores, accepted))
-        return [*ops, self._heading(), {"front": [self.round, ROWS / 2]}, {"say": self._caption(by_depth)}]
+        return [*ops, self._heading(), scene.Front(self.round, ROWS / 2), scene.Say(self._caption(by_depth))]
 
     def _cell(self, depth: int, scores: list[Measure], accepted: set[int]) -> Op:
         """One depth of one round."""
@@ -85,14 +87,14 @@ class Drift:
         look = {"state": "chosen" if kept else "prompt", "fill": "amount"}
         grey = round(DARKEST * min(1.0, max(0.0, mean)), 4)
         text = {"text": f"{mean:.2f}".removeprefix("0"), "hover": hover, "node": scores[0].node}
-        return mark(f"c{self.round}.{depth}", "cell", weight=grey, **place, **look, **text)
+        return scene.Cell(f"c{self.round}.{depth}", weight=grey, **place, **look, **text)
 
     def _heading(self) -> Op:
         """The means so far, depth by depth."""
         means = [f"{fmean(self.seen[depth]):.2f}" for depth in sorted(self.seen)]
         lead = f"1 − cosine {means[0]} at the root"
         rest = f"; deeper {', '.join(means[1:])}, as means so far." if means[1:] else ", as a mean so far."
-        return {"id": "heading", "set": {"lead": lead, "heading": rest}}
+        return scene.Change("heading", lead=lead, heading=rest)
 
     def _caption(self, by_depth: dict[int, list[Measure]]) -> str:
         """`Round 3: drift 0.02 at the root, 0.10 at depth 1.`"""

@@ -4,8 +4,13 @@ A fold over Propose, Verdict and Commit. A cell is a token, a diamond the mark t
 no column of its own. Knows the text of the mark, and no strategy.
 """
 
-from visualizers.scene.marks import Header, Nodes, Op, many, view
+from decoders.trace.number_format import many
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
+from visualizers.scene.view import Header, view
 
 CELL = 0.78  # height of a cell in rows
 # of several in a column, the first is shown
@@ -30,26 +35,25 @@ class Fragments:
         self.rounds, self.ended, self.begun, self.left = 0, 0, 1, 0.5
         self.own: int | None = None  # the newest token, with which the next round begins
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, the two panels and the legend."""
-        return {
-            "title": self.title,
-            "question": "Where does each round end? What passed, and was cut with an incomplete fragment?",
-            "ops": [
-                {"id": "text", "kind": "panel", "y0": 0, "y1": 1, "px": 30, "rule": True},
-                {"id": "rounds", "kind": "panel", "y0": -0.1, "y1": 6, "share": 1, "grow": True},
+        return Layout(
+            question="Where does each round end? What passed, and was cut with an incomplete fragment?",
+            ops=[
+                scene.Panel("text", y0=0, y1=1, px=30, rule=True),
+                scene.Panel("rounds", y0=-0.1, y1=6, share=1, grow=True),
             ],
-            "first": 1,
-            "row": 34,
-            "column": 46,
-            "wide": 52,
-            "left": 84,
-            "left_narrow": 52,
-            "right": 96,
-            "right_narrow": 12,
-            "axis": "token, marks not counted",
-            "overview": "piled",
-            "legend": [
+            first=1,
+            row=34,
+            column=46,
+            wide=52,
+            left=84,
+            left_narrow=52,
+            right=96,
+            right_narrow=12,
+            axis="token, marks not counted",
+            overview="piled",
+            legend=[
                 ["cell:chosen", "■", "chosen", "the target's own token"],
                 ["cell:accepted", "■", "accepted", "guessed, and passed"],
                 ["cell:tolerated", "✂", "tolerated", "passed, but cut: its fragment is not complete"],
@@ -58,7 +62,7 @@ class Fragments:
                 ["symbol:diamond", "◆", "soft", "the mark at the end of a fragment"],
                 ["band:panel", "▒", "soft", "every other fragment"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """One step is one round: a row of cells, and the text above."""
@@ -77,7 +81,7 @@ class Fragments:
         ops += [op for node in commits for op in self._text(node)]
         self.own = commits[-1]
         wide = max(self.column[n] for n in [*commits, *(e.node for e in born)])
-        return [*ops, {"front": [wide, row + 1]}, {"say": self._caption(verdicts, kept, commits)}]
+        return [*ops, scene.Front(wide, row + 1), scene.Say(self._caption(verdicts, kept, commits))]
 
     def _is_mark(self, node: int) -> bool:
         return bool(self.mark) and self.header.vocabulary.get(self.nodes.token[node]) == self.mark
@@ -104,43 +108,42 @@ class Fragments:
         if status and (reason := self.nodes.reason(verdict)):
             hover.append(reason)
         x, y = self.column[node], row + 0.5
-        shared = {"panel": "rounds", "node": node, "hover": hover, "id": f"n{row}.{node}"}
+        shared = {"panel": "rounds", "node": node, "hover": hover}
         if self._is_mark(node):
             role = "soft" if state in ("chosen", "accepted") else state
-            return [{**shared, "kind": "symbol", "x": x + 0.5, "y": y, "glyph": "diamond", "role": role}]
+            return [scene.Symbol(f"n{row}.{node}", **shared, x=x + 0.5, y=y, glyph="diamond", role=role)]
         glyph = {"tolerated": "✂"}.get(state) or GLYPHS.get(state)
-        cell = {**shared, "kind": "cell", "x": x, "y": y, "w": 0.86, "h": CELL, **look(state), "text": text}
-        return [cell | ({"glyph": glyph} if glyph else {})]
+        place = {"x": x, "y": y, "w": 0.86, "h": CELL}
+        return [scene.Cell(f"n{row}.{node}", **shared, **place, **look(state), text=text, glyph=glyph)]
 
     def _row(self, row: int, kept: list[int], shown: list[int], cells: list[Op]) -> Op:
         columns = [self.column[node] for node in shown]
         whole = sum(map(self._is_mark, [*kept, *([self.own] if self.own is not None else [])]))
-        return {
-            "id": f"r{row}",
-            "kind": "row",
-            "panel": "rounds",
-            "y0": row,
-            "y1": row + 1,
-            "text": f"round {row + 1}",
-            "short": str(row + 1),
-            "right": many(whole, "fragment"),
-            "right_short": "",
-            "from": min(columns, default=1),
-            "to": max(columns, default=1),
-            "folds_to": folds_to(cells),
-        }
+        return scene.Row(
+            f"r{row}",
+            panel="rounds",
+            y0=row,
+            y1=row + 1,
+            text=f"round {row + 1}",
+            short=str(row + 1),
+            right=many(whole, "fragment"),
+            right_short="",
+            first=min(columns, default=1),
+            last=max(columns, default=1),
+            folds_to=folds_to(cells),
+        )
 
     def _text(self, node: int) -> list[Op]:
         """The token in the text above; a mark ends a fragment, and every second one has a band."""
         if not self._is_mark(node):
             place = {"panel": "text", "node": node, "x": self.column[node], "y": 0.72, "w": 1, "rises": True}
             words = {"face": "mono", "role": "ink", "bold": True, "priority": 0, "size": 12}
-            return [{"id": f"t{node}", "kind": "label", **place, **words, "text": self.nodes.text(node)}]
+            return [scene.Label(f"t{node}", **place, **words, text=self.nodes.text(node))]
         self.ended += 1
         ops: list[Op] = []
         right = self.column[node] + 0.5
         if self.ended % 2 and right > self.left:
-            ops = [{"id": f"b{self.ended}", "kind": "band", "x0": self.left, "x1": right, "role": "panel"}]
+            ops = [scene.Band(f"b{self.ended}", x0=self.left, x1=right, role="panel")]
         self.left = right
         return ops
 

@@ -10,9 +10,13 @@ from dataclasses import dataclass, field
 from decoders.engine.layers import Layers as LayerSet
 from decoders.trace.events import Forward, Propose
 from decoders.trace.scores import Measure
-from visualizers.scene.marks import STATES, Header, Nodes, Op, three_digits, view
-from visualizers.scene.verdict_marks import GLYPHS, look
-from visualizers.views.any_lane.entropy import mark
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.verdict_marks import GLYPHS, STATES, look
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import three_digits
 
 WIDE = 0.86  # of a column
 BESIDE = 3  # forwards that stand side by side in one column; more are drawn as one
@@ -48,27 +52,26 @@ class Layers:
         self.best: tuple[int, float] | None = None
         self.judged = False  # whether there is a panel for choices
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": self.question,
-            "ops": [
-                mark("heading", "panel", y0=0, y1=1, px=20, px_narrow=36),
-                mark("layers", "panel", y0=1, y1=0, share=1),
-                mark("tokens", "panel", y0=-0.55, y1=0.55, px=28),
+        return Layout(
+            question=self.question,
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("layers", y0=1, y1=0, share=1),
+                scene.Panel("tokens", y0=-0.55, y1=0.55, px=28),
             ],
-            "first": 1,
-            "column": 38,
-            "wide": 42,
-            "left": 66,
-            "left_narrow": 34,
-            "right": 8,
-            "clip": True,
-            "gap": 5,
-            "overview": "piled",
-            "axis": "forwards, in order",
-            "legend": [
+            first=1,
+            column=38,
+            wide=42,
+            left=66,
+            left_narrow=34,
+            right=8,
+            clip=True,
+            gap=5,
+            overview="piled",
+            axis="forwards, in order",
+            legend=[
                 ["cell:accepted", "■", "accepted", "drafts a token: accepted"],
                 ["cell:rejected", "✕", "rejected", "drafts a token: rejected"],
                 ["cell:unreached", "◌", "unreached", "drafts a token: wasted"],
@@ -76,7 +79,7 @@ class Layers:
                 ["cell:live", "▣", "live", "chooses what to skip"],
                 ["cell:outline", "▯", "soft", self.outlined],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """A column for each token of the step, and for each choice of layers."""
@@ -94,8 +97,8 @@ class Layers:
         return [
             *ops,
             *self._heading(),
-            {"front": [self.column, 0]},
-            {"say": self._caption(columns, len(commits))},
+            scene.Front(self.column, 0),
+            scene.Say(self._caption(columns, len(commits))),
         ]
 
     # ---- one column --------------------------------------------------------------------------
@@ -110,7 +113,7 @@ class Layers:
             self.drafts += 1
             self.drafted += sum(forward.share for forward in column.forwards)
         if first and x > 1:
-            ops.append(mark(f"g{x}", "guide", panel="layers", x=x - 0.5))
+            ops.append(scene.Guide(f"g{x}", panel="layers", x=x - 0.5))
         if self.total is None:
             self.waiting.append((x, [column, parts, state]))
         else:
@@ -120,7 +123,7 @@ class Layers:
             ops += self._choice(x, score)
         if self.best is not None and self.best[0] < x:  # the choice in use keeps its score
             line = {"panel": "found", "points": [[x - 1, self.best[1]], [x, self.best[1]]], "role": "ink"}
-            ops.append(mark(f"p{x}", "path", **line, width=1.6))
+            ops.append(scene.Path(f"p{x}", **line, width=1.6))
             self.best = (x, self.best[1])
         return ops
 
@@ -140,11 +143,11 @@ class Layers:
             return []
         self.total = known
         every = max(1, round(known / NAMED))
-        ops: list[Op] = [{"id": "layers", "set": {"y0": known}}]
+        ops: list[Op] = [scene.Change("layers", y0=known)]
         for layer in range(1, known + 1):
             named = layer % every == 0
             text = {"text": f"layer {layer}", "short": str(layer)} if named else {"text": ""}
-            ops.append(mark(f"r{layer}", "row", panel="layers", y0=layer, y1=layer - 1, **text))
+            ops.append(scene.Row(f"r{layer}", panel="layers", y0=layer, y1=layer - 1, **text))
         for x, words in self.waiting:
             ops += self._blocks(x, *words)
         return ops
@@ -172,11 +175,11 @@ class Layers:
             place = {"panel": "layers", "x": round(x - WIDE / 2 + (at + 0.5) * wide, 4), "w": round(wide, 4)}
             place["hover"] = hovers[at]
             back = {"y": self.total / 2, "h": self.total, "state": "prompt", "fill": "tint"}
-            ops.append(mark(f"c{x}.{at}", "cell", **place, **back, aside=True))
+            ops.append(scene.Cell(f"c{x}.{at}", **place, **back, aside=True))
             fill = {"fill": "outline"} if aside(column, at) and look["fill"] == "filled" else {}
             for i, (low, high) in enumerate(boxes(part)):
                 box = {"y": (low + high) / 2, "h": round(high - low, 4)}
-                ops.append(mark(f"b{x}.{at}.{i}", "cell", **place, **box, **look | fill, aside=True))
+                ops.append(scene.Cell(f"b{x}.{at}.{i}", **place, **box, **look | fill, aside=True))
         return ops
 
     def _token(self, x: int, column: Column, state: str) -> list[Op]:
@@ -189,7 +192,7 @@ class Layers:
             words.append(f"and {len(others)} beside it: " + " ".join(others[:6]))
         fields = look(state) | ({"glyph": GLYPHS[state]} if state in GLYPHS else {})
         text = {"text": self.nodes.text(first.node), "node": first.node, "hover": words}
-        return [mark(f"t{x}", "cell", panel="tokens", x=x, y=0, w=0.98, h=1, **fields, **text)]
+        return [scene.Cell(f"t{x}", panel="tokens", x=x, y=0, w=0.98, h=1, **fields, **text)]
 
     def _choice(self, x: int, score) -> list[Op]:
         """The score of a choice of layers: a ring, or a dot if it is used from now on."""
@@ -197,20 +200,20 @@ class Layers:
         if not self.judged:
             self.judged = True
             ticks = [[0, "0"], [1, "1"]]
-            ops.append(mark("found", "panel", y0=2.1, y1=-0.3, px=36, ticks=ticks))
+            ops.append(scene.Panel("found", y0=2.1, y1=-0.3, px=36, ticks=ticks))
         used, y = score.level == ADOPTED, round(score.total, 4)
         hover = [f"{score.name} {three_digits(score.total)}: {score.level}"]
         if used and self.best is not None:
             before, value = self.best
             points = [[before, value], [x, value], [x, y]]
-            ops.append(mark(f"a{x}", "path", panel="found", points=points, role="ink", width=1.6))
+            ops.append(scene.Path(f"a{x}", panel="found", points=points, role="ink", width=1.6))
         if used:
             self.best = (x, y)
         look = {"glyph": "dot" if used else "ring", "role": "ink" if used else "soft"}
-        ops.append(mark(f"d{x}", "symbol", panel="found", x=x, y=y, hover=hover, **look))
+        ops.append(scene.Symbol(f"d{x}", panel="found", x=x, y=y, hover=hover, **look))
         if used:
             label = {"text": three_digits(score.total), "priority": 2, "dy": -10}
-            ops.append(mark(f"l{x}", "label", panel="found", x=x, y=y, **label))
+            ops.append(scene.Label(f"l{x}", panel="found", x=x, y=y, **label))
         return ops
 
     # ---- words -------------------------------------------------------------------------------
@@ -230,7 +233,7 @@ class Layers:
             if self.drafts
             else "."
         )
-        return [{"id": "heading", "set": {"lead": each, "heading": share}}]
+        return [scene.Change("heading", lead=each, heading=share)]
 
     def _caption(self, columns: list[Column], committed: int) -> str:
         drafts = sum(column.kind == "draft" and bool(column.born) for column in columns)

@@ -8,11 +8,16 @@ sent after it. Knows no strategy.
 
 from collections import defaultdict
 
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
+from decoders.trace.token_text import visible
+from visualizers import scene
 from visualizers.graphs.notes import PLANNER, Block, Bus, text_of
-from visualizers.scene.marks import Header, Op, many, probability, scroll_row, three_digits, view, visible
+from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene.marks import Op
 from visualizers.scene.verdict_marks import GLYPHS, look
-from visualizers.views.any_lane.entropy import mark
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability, three_digits
 
 HEADER, CELL, GAP = 0.7, 0.92, 0.3  # heights in rows: a round's heading, a cell, the space below a round
 WIDE = 5  # columns of a block
@@ -31,38 +36,37 @@ class NoteBus:
         self.gates: dict[str, float] = {}
         self.sent = self.taken_back = 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "Which stream reads whose notes, and what does it send?",
-            "ops": [
-                mark("heading", "panel", y0=0, y1=1, px=20, px_narrow=52, heading="No notes yet."),
-                mark("rounds", "panel", y0=-0.1, y1=8, share=1, grow=True),
+        return Layout(
+            question="Which stream reads whose notes, and what does it send?",
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=52, heading="No notes yet."),
+                scene.Panel("rounds", y0=-0.1, y1=8, share=1, grow=True),
             ],
-            "first": 1,
-            "row": 28,
-            "column": 30,
-            "column_narrow": 22,
-            "tightest_narrow": 14,
-            "wide": 34,
-            "widest": 64,
-            "clip": True,
-            "left": 66,
-            "left_narrow": 24,
-            "right": 74,
-            "right_narrow": 40,
-            "axis": None,
-            "columns": 2 + WIDE,
-            "overview": "piled",
-            "legend": [
+            first=1,
+            row=28,
+            column=30,
+            column_narrow=22,
+            tightest_narrow=14,
+            wide=34,
+            widest=64,
+            clip=True,
+            left=66,
+            left_narrow=24,
+            right=74,
+            right_narrow=40,
+            axis=None,
+            columns=2 + WIDE,
+            overview="piled",
+            legend=[
                 ["cell:chosen", "■", "chosen", "note on the bus, and who sent it (P: the planner)"],
                 ["cell:amount", "▪", "soft", "how strongly it was read, in percent"],
                 ["cell:unreached", "◌", "unreached", "cannot be read yet, or not any more"],
                 ["cell:accepted", "■", "accepted", "block committed; right of it the note that it sends"],
                 ["cell:rejected", "✕", "rejected", "block taken back: no note"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """One round: the notes on the bus, and what every stream read, wrote and sent."""
@@ -87,13 +91,13 @@ class NoteBus:
         if kept < len(blocks):
             parts.append(f"{many(len(blocks) - kept, 'block')} taken back")
         words = {"text": " · ".join(parts), "align": "left", "role": "ink", "priority": 0}
-        ops.append(mark(f"h{self.rounds}", "label", panel="rounds", x=0.55, y=top - HEADER / 2, **words))
+        ops.append(scene.Label(f"h{self.rounds}", panel="rounds", x=0.55, y=top - HEADER / 2, **words))
         ops.append(scroll_row(self.rounds, "rounds", top - HEADER, top))
         lead, rest = self._heading()
         short = f": {self.sent} sent, {self.taken_back} taken back."
-        ops.append({"id": "heading", "set": {"lead": lead, "heading": rest, "short": short}})
+        ops.append(scene.Change("heading", lead=lead, heading=rest, short=short))
         say = f"{', '.join(parts)}. {lead}{rest}"
-        return [*ops, {"front": [len(notes) + WIDE + 1, self.y - GAP]}, {"say": say}]
+        return [*ops, scene.Front(len(notes) + WIDE + 1, self.y - GAP), scene.Say(say)]
 
     def _bus(self, notes: list, y: float) -> list[Op]:
         """The notes of a round, the oldest first."""
@@ -108,7 +112,7 @@ class NoteBus:
             )
             box = {"panel": "rounds", "x": number + 1, "y": y + CELL / 2, "w": 0.94, "h": CELL}
             text = {"text": short, "node": note.node, "hover": hover}
-            ops.append(mark(f"n{key}.{number}", "cell", **box, state="chosen", fill="outline", **text))
+            ops.append(scene.Cell(f"n{key}.{number}", **box, state="chosen", fill="outline", **text))
         return ops
 
     def _block(self, block: Block, count: int, y: float) -> list[Op]:
@@ -122,14 +126,14 @@ class NoteBus:
             if number not in block.read:
                 hover = [f"{block.stream} cannot read note {number} in this round"]
                 ops.append(
-                    mark(f"w{key}.{number}", "cell", **at, state="unreached", fill="dotted", hover=hover)
+                    scene.Cell(f"w{key}.{number}", **at, state="unreached", fill="dotted", hover=hover)
                 )
                 continue
             weight = block.read[number]
             percent = f"{100 * weight:.0f}" if weight >= 0.005 else ""
             hover = [f"{block.stream} read note {number} with weight {three_digits(weight)}"]
             shade = {"state": "prompt", "fill": "amount", "weight": weight, "text": percent, "hover": hover}
-            ops.append(mark(f"w{key}.{number}", "cell", **at, **shade))
+            ops.append(scene.Cell(f"w{key}.{number}", **at, **shade))
         state = "rejected" if block.sent is None else "accepted"
         glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
         text = visible(text_of(self.header, block.tokens).encode())
@@ -139,19 +143,19 @@ class NoteBus:
             f"readiness {probability(block.readiness)}, {many(block.visible, 'note')} seen",
         ]
         at = {**box, "x": count + 0.5 + WIDE / 2, "w": WIDE - 0.06, "node": block.node}
-        ops.append(mark(f"b{key}", "cell", **at, **look(state), **glyph, text=text, hover=hover))
+        ops.append(scene.Cell(f"b{key}", **at, **look(state), **glyph, text=text, hover=hover))
         if block.sent is not None:
             at = {**box, "x": count + WIDE + 1, "w": 0.94, "node": block.node}
             hover = [f"{block.stream} sends note {block.sent}", "streams that come later can read it"]
             sends = {"state": "chosen", "fill": "outline", "text": block.stream.split()[-1], "hover": hover}
-            ops.append(mark(f"s{key}", "cell", **at, **sends))
+            ops.append(scene.Cell(f"s{key}", **at, **sends))
         return ops
 
     def _row(self, key: str, text: str, short: str, y: float, right: str = "") -> Op:
         """A row's names in the gutters."""
         names = {"text": text, "short": short, "right": right, "right_short": right.removeprefix("ready ")}
         place = {"panel": "rounds", "y0": y, "y1": y + 1, "label_y": y + CELL / 2}
-        return mark(f"r{key}", "row", **place, rule=False, **names)
+        return scene.Row(f"r{key}", **place, rule=False, **names)
 
     def _heading(self) -> tuple[str, str]:
         """Whose notes were read most, and how far the layers let them in."""

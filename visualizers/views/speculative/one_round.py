@@ -7,20 +7,18 @@ no u: its fill is 0 or 1.
 
 import math
 from collections import Counter
+from dataclasses import replace
 
+from decoders.trace.number_format import many
 from decoders.trace.reasons import Code
 from decoders.trace.scores import Measure
-from visualizers.scene.marks import (
-    STATES,
-    Header,
-    Nodes,
-    Op,
-    compared,
-    many,
-    source_lines,
-    three_digits,
-    view,
-)
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.verdict_marks import STATES
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import compared, source_lines, three_digits
 
 BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in columns
 OWN = 1.5  # rows between the path and the target's own token
@@ -47,32 +45,31 @@ class OneRound:
         self.shown: list[str] = []  # ids of the marks of the round on show
         self.rounds = 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend; every round brings its own panel."""
-        return {
-            "title": self.title,
-            "question": "Why was this token accepted and that one not?",
-            "first": 0,
-            "column": 60,
-            "column_narrow": 54,
-            "tight": 44,
-            "tightest": 30,  # so that the root stays in sight of a long path
-            "widest": 300,
-            "row_tall": 44,
-            "columns": "panel",
-            "left": 8,
-            "right": 96,
-            "right_narrow": 48,
-            "axis": "draft depth",
-            "patched": True,
-            "legend": [
+        return Layout(
+            question="Why was this token accepted and that one not?",
+            first=0,
+            column=60,
+            column_narrow=54,
+            tight=44,
+            tightest=30,
+            widest=300,
+            row_tall=44,
+            columns="panel",
+            left=8,
+            right=96,
+            right_narrow=48,
+            axis="draft depth",
+            patched=True,
+            legend=[
                 ["node:accepted", "●", "accepted", "accepted: u lies in the filled part, often min(1, p/q)"],
                 ["node:rejected", "✕", "rejected", "rejected"],
                 ["node:resampled", "◆", "resampled", "resampled by the target"],
                 ["node:bonus", "★", "bonus", "bonus"],
                 ["node:unreached", "○", "unreached", "never reached"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """Hides the previous round and draws this one."""
@@ -80,15 +77,15 @@ class OneRound:
         if not born or any(event.given for event in born):  # the lane's given beginning is not a round
             return []
         self.rounds += 1
-        hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
+        hidden = [scene.Change(key, gone=True) for key in self.shown]
         close = self._close(born, verdicts)
         marks = self._round(born, verdicts, commits, close) + self._watched(step, born)
-        self.shown = [mark["id"] for mark in marks]
-        marks[0]["columns"] = max(self._depth(e.node, born) + (e.node in close) for e in born)
+        self.shown = [mark.id for mark in marks]
+        marks[0].columns = max(self._depth(e.node, born) + (e.node in close) for e in born)
         deepest = max(
             [1, *(self._depth(n, born) for n in commits), *(self._depth(n, born) + 1 for n in close)]
         )
-        return [*hidden, *marks, {"front": [deepest, 0]}]
+        return [*hidden, *marks, scene.Front(deepest, 0)]
 
     # ---- layout ------------------------------------------------------------------------------
     @staticmethod
@@ -171,23 +168,20 @@ class OneRound:
         rows, height = self._rows(born, states, commits)
         panel = f"p{self.rounds}"
         here = {e.node for e in born}
-        marks: list[Op] = [
-            {"id": panel, "kind": "panel", "y0": 0, "y1": height, "rows": round(height, 3), "share": 1}
-        ]
+        marks: list[Op] = [scene.Panel(panel, y0=0, y1=height, rows=round(height, 3), share=1)]
         if any(state in ("accepted", "rejected") for state in states.values()):
-            marks[0]["min_row"] = MIN_ROW
+            marks[0].min_row = MIN_ROW
         for root in [n for n in rows if n not in here]:
             marks.append(
-                {
-                    "id": f"r{self.rounds}.{root}",
-                    "kind": "node",
-                    "node": root,
-                    "x": 0,
-                    "y": rows[root],
-                    "state": "chosen",
-                    "text": self.nodes.text(root),
-                    "hover": ["the text so far ends here"],
-                }
+                scene.Node(
+                    f"r{self.rounds}.{root}",
+                    node=root,
+                    x=0,
+                    y=rows[root],
+                    state="chosen",
+                    text=self.nodes.text(root),
+                    hover=["the text so far ends here"],
+                )
             )
         parents = {e.node: e.parent for e in born}
         folded = self._folded(born, states)
@@ -200,10 +194,10 @@ class OneRound:
             if len(own) > 1:
                 names = ", ".join(self.nodes.text(n) for n in own[:8]) + (", …" if len(own) > 8 else "")
                 hover = [f"{many(len(own), 'drafted token')}, never reached", names]
-                made[-1] |= {"text": "", "note": str(len(own)), "note_priority": 3, "hover": hover}
+                made[-1] = replace(made[-1], text="", note=str(len(own)), note_priority=3, hover=hover)
             marks += made
         for mark in marks[1:]:
-            mark["panel"] = panel
+            mark.panel = panel
         return marks
 
     def _watched(self, step, born) -> list[Op]:
@@ -225,73 +219,60 @@ class OneRound:
         if not same:
             ends = [[x + side, limit] for x, limit in sorted(limits.items()) for side in (-0.5, 0.5)]
         marks: list[Op] = [
-            {
-                "id": panel,
-                "kind": "panel",
-                "y0": 1.6 * high,
-                "y1": -0.05 * high,
-                "px": 82,
-                "lead": name,
-                "heading": limit_text,
-            },
-            {"id": f"{panel}l", "kind": "path", "points": ends, "role": "live", "width": 1.4, "dash": "dash"},
+            scene.Panel(panel, y0=1.6 * high, y1=-0.05 * high, px=82, lead=name, heading=limit_text),
+            scene.Path(f"{panel}l", points=ends, role="live", width=1.4, dash="dash"),
         ]
         if len(at) > 1:
             points = [list(place) for place in sorted(at.values())]
-            marks.append({"id": f"{panel}p", "kind": "path", "points": points, "role": "ink", "width": 1.6})
+            marks.append(scene.Path(f"{panel}p", points=points, role="ink", width=1.6))
         for event in scores:
             x, y = at[event.node]
             lines = [f"{part} {three_digits(value)}" for part, value in sorted(event.numbers.items())]
             hover = [f"{self.nodes.text(event.node)}  {name} {three_digits(event.total)}", ", ".join(lines)]
-            dot = {"id": f"{panel}.{event.node}", "kind": "symbol", "glyph": "dot", "role": "ink"}
-            marks.append({**dot, "x": x, "y": y, "hover": hover, "node": event.node})
-            label = {"kind": "label", "text": three_digits(event.total), "align": "center", "priority": 3}
+            dot = {"x": x, "y": y, "glyph": "dot", "role": "ink", "hover": hover, "node": event.node}
+            marks.append(scene.Symbol(f"{panel}.{event.node}", **dot))
+            label = {"text": three_digits(event.total), "align": "center", "priority": 3}
             below = 14 if y > HIGH * high else -12  # the heading is above a high dot
-            marks.append({"id": f"{panel}v{event.node}", "x": x, "y": y, "dy": below, **label})
-        return [mark | {"panel": panel} for mark in marks]
+            marks.append(scene.Label(f"{panel}v{event.node}", x=x, y=y, dy=below, **label))
+        return [replace(mark, panel=panel) for mark in marks]
 
     def _hidden(self, event, rows, born, verdicts) -> Op:
         """A leaf that another one's ring stands for: counted, not drawn."""
         place = {"x": self._depth(event.node, born), "y": rows[event.node], "drawn": False}
-        mark = {"id": f"n{event.node}", "kind": "node", "node": event.node, "state": "unreached", **place}
-        return mark | {"hover": self._hover(event, verdicts.get(event.node))}
+        hover = self._hover(event, verdicts.get(event.node))
+        return scene.Node(f"n{event.node}", node=event.node, state="unreached", **place, hover=hover)
 
     def _node(self, event, rows, states, verdicts, born, parents, beside) -> list[Op]:
         node, state, x, y = event.node, states[event.node], self._depth(event.node, born), rows[event.node]
         verdict = verdicts.get(node)
         above = f"n{event.parent}" if event.parent in parents else f"r{self.rounds}.{event.parent}"
-        mark = {
-            "id": f"n{node}",
-            "kind": "node",
-            "node": node,
-            "parent": above,
-            "x": x,
-            "y": y,
-            "state": state,
-            "text": self.nodes.text(node) + WRITERS.get(event.source, ""),
-            "bold": state not in ("unreached", "live", "pruned"),
-            "priority": {"unreached": 7, "rejected": 0, "resampled": 0}.get(state, 2),  # 0: never dropped
-            "hover": self._hover(event, verdict),
-        }
+        mark = scene.Node(
+            f"n{node}",
+            node=node,
+            parent=above,
+            x=x,
+            y=y,
+            state=state,
+            text=self.nodes.text(node) + WRITERS.get(event.source, ""),
+            bold=state not in ("unreached", "live", "pruned"),
+            priority={"unreached": 7, "rejected": 0, "resampled": 0}.get(state, 2),
+            hover=self._hover(event, verdict),
+        )
         tested = event.parent in parents and verdicts.get(event.parent) is not None
-        edge = {
-            "id": f"e{node}",
-            "kind": "edge",
-            "x0": x - 1 + (AT + BAR if tested and state == "resampled" else 0),  # up, from behind the bar
-            "y0": rows[event.parent],
-            "x1": x,
-            "y1": y,
-            "state": state,
-            "weight": 0.5,
-            **({"bend": BEND} if y > rows[event.parent] else {}),
-        }
+        edge = scene.Edge(
+            f"e{node}",
+            x0=x - 1 + (AT + BAR if tested and state == "resampled" else 0),
+            y0=rows[event.parent],
+            x1=x,
+            y1=y,
+            state=state,
+            weight=0.5,
+            **{"bend": BEND} if y > rows[event.parent] else {},
+        )
         if verdict is None or state not in ("accepted", "rejected") or verdict.p is None:
             if state in ("resampled", "bonus") and verdict is not None:
-                mark |= {
-                    "note": f"p {three_digits(verdict.p)}",
-                    "note_more": verdict.status,
-                    "note_priority": 1,
-                }
+                mark.note, mark.note_more = f"p {three_digits(verdict.p)}", verdict.status
+                mark.note_priority = 1
             return [edge, mark]
         no_q = event.source == "draft" or any(reason.code is Code.CERTAIN_DRAFT for reason in verdict.why)
         return [edge, *self._test(node, x, y, state, verdict, beside, no_q), mark]
@@ -302,31 +283,24 @@ class OneRound:
         if verdict.u is None or ratio is None:
             ratio = 1.0 if state == "accepted" else 0.0
         left = x + AT
-        box = {"kind": "cell", "y": y, "h": 0.1, "tall": 11, "state": state}
-        marks = [{"id": f"b{node}", **box, "x": left + BAR / 2, "w": BAR, "fill": "outline"}]
+        box = {"y": y, "h": 0.1, "tall": 11, "state": state}
+        marks = [scene.Cell(f"b{node}", **box, x=left + BAR / 2, w=BAR, fill="outline")]
         if ratio > 0.02:
             width = BAR * ratio
             marks.append(
-                {
-                    "id": f"f{node}",
-                    **box,
-                    "x": round(left + width / 2, 4),
-                    "w": round(width, 4),
-                    "fill": "filled",
-                }
+                scene.Cell(f"f{node}", **box, x=round(left + width / 2, 4), w=round(width, 4), fill="filled")
             )
         if verdict.u is not None:
             at = round(left + BAR * verdict.u, 4)
             tick = {"state": "chosen", "tall": 19, "x": at, "w": TICK, "fill": "filled"}
-            marks.append({"id": f"u{node}", **box, **tick})
+            marks.append(scene.Cell(f"u{node}", **(box | tick)))
         lines = [f"{k} {three_digits(v)}" for k, v in (("p", verdict.p), ("q", verdict.q)) if v is not None]
         lines += ["no q"] if verdict.q is None and no_q else []
         lines += [f"u {verdict.u:.3f}".replace(" 0.", " .")] if verdict.u is not None else []
         words = "  ".join(lines)
         where = {"x": round(left + BAR + 0.05, 4), "y": y} if beside else {"x": left, "y": y, "dy": 16}
-        label = {"id": f"l{node}", "kind": "label", **where, "text": words}
-        label |= {"align": "left", "priority": 1 if state == "rejected" else 3, "stack": True}
-        return [*marks, label]
+        look = {"align": "left", "priority": 1 if state == "rejected" else 3, "stack": True}
+        return [*marks, scene.Label(f"l{node}", **where, text=words, **look)]
 
     def _hover(self, event, verdict) -> list[str]:
         text = self.nodes.text(event.node)

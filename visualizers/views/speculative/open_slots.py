@@ -7,9 +7,15 @@ waits from when it was opened until it is filled. Knows no strategy.
 
 from dataclasses import dataclass
 
+from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
-from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
-from visualizers.scene.verdict_marks import GLYPHS, look
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.verdict_marks import GLYPHS, STATES, look
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 ROWS = 5  # places of the heap that are listed
 ARROWS = {"below": "→", "beside": "↓"}  # as the tree is drawn: children to the right, siblings downwards
@@ -34,48 +40,38 @@ class OpenSlots:
         self.shown: list[str] = []  # ids of the marks of the round on show
         self.rounds = 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         names = [(f"waits, {place}", str(place)) for place in range(1, ROWS + 1)] + [
             ("others waiting", "more")
         ]
         rows = [
-            {
-                "id": f"row{i}",
-                "kind": "row",
-                "panel": "heap",
-                "y0": i,
-                "y1": i + 1,
-                "text": name,
-                "short": short,
-                "rule": False,
-            }
+            scene.Row(f"row{i}", panel="heap", y0=i, y1=i + 1, text=name, short=short, rule=False)
             for i, (name, short) in enumerate(names)
         ]
         ticks = [[0, "0"], [1, "1"]]
-        return {
-            "title": self.title,
-            "question": "Which open slot got the next token? Which ones waited?",
-            "ops": [
-                {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-                {"id": "worth", "kind": "panel", "y0": 1.5, "y1": 0, "px": 46, "ticks": ticks},
-                {"id": "filled", "kind": "panel", "y0": -0.55, "y1": 0.55, "px": 26},
-                {"id": "heap", "kind": "panel", "y0": 0, "y1": ROWS + 1, "share": 1, "grow": True},
+        return Layout(
+            question="Which open slot got the next token? Which ones waited?",
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("worth", y0=1.5, y1=0, px=46, ticks=ticks),
+                scene.Panel("filled", y0=-0.55, y1=0.55, px=26),
+                scene.Panel("heap", y0=0, y1=ROWS + 1, share=1, grow=True),
                 *rows,
             ],
-            "first": 1,
-            "row": 20,
-            "row_min": 13,
-            "row_tall": 44,
-            "gap": 5,
-            "column": 64,
-            "wide": 84,
-            "left": 104,
-            "left_narrow": 42,
-            "right": 8,
-            "clip": True,
-            "axis": "slots in the order in which they were filled",
-            "legend": [
+            first=1,
+            row=20,
+            row_min=13,
+            row_tall=44,
+            gap=5,
+            column=64,
+            wide=84,
+            left=104,
+            left_narrow=42,
+            right=8,
+            clip=True,
+            axis="slots in the order in which they were filled",
+            legend=[
                 ["bar", "▂", "soft", "value of the slot that was filled"],
                 ["cell:accepted", "■", "accepted", "accepted"],
                 ["cell:rejected", "✕", "rejected", "rejected"],
@@ -83,7 +79,7 @@ class OpenSlots:
                 ["cell:live", "▣", "live", "opened just now"],
                 ["cell:pruned", "▢", "pruned", "has waited longer"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """Hides the previous round and draws this one."""
@@ -104,13 +100,13 @@ class OpenSlots:
             following = scores[at] if at < len(scores) else None
             then = self._taken(waiting, following, parents) if following else None
             marks += [*self._filled(at, score, verdicts), *self._listed(at, waiting, then)]
-        hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
-        self.shown = [mark["id"] for mark in marks]
+        hidden = [scene.Change(key, gone=True) for key in self.shown]
+        self.shown = [mark.id for mark in marks]
         return [
             *hidden,
             *marks,
             *self._heading(scores, verdicts),
-            {"front": [1, 0]},
+            scene.Front(1, 0),
             self._say(scores),
         ]
 
@@ -144,9 +140,9 @@ class OpenSlots:
         }
         cell = {"panel": "filled", "y": 0, "w": 1, "h": 1, "text": text}
         return [
-            {"id": f"v{key}", "kind": "bar", **shared, **bar},
-            {"id": f"w{key}", "kind": "label", **label, "priority": 3},
-            {"id": f"n{score.node}", "kind": "cell", **shared, **cell, **look(state), **glyph},
+            scene.Bar(f"v{key}", **shared, **bar),
+            scene.Label(f"w{key}", **label, priority=3),
+            scene.Cell(f"n{score.node}", **shared, **cell, **look(state), **glyph),
         ]
 
     def _listed(self, at: int, waiting: list[Place], then: Place | None) -> list[Op]:
@@ -162,7 +158,7 @@ class OpenSlots:
             where = {"panel": "heap", "x": at, "y": row + 0.5, "w": 1, "h": 0.9, "node": place.node}
             text = f"{short(place.value)}{ARROWS.get(place.kind, '')}{word.removeprefix('␣')}"
             key = f"h{self.rounds}.{at}.{row}"
-            ops.append({"id": key, "kind": "cell", **where, **look, "text": text, "hover": [words + since]})
+            ops.append(scene.Cell(key, **where, **look, text=text, hover=[words + since]))
         if len(waiting) > ROWS:
             more = {
                 "panel": "heap",
@@ -171,7 +167,7 @@ class OpenSlots:
                 "text": f"+{len(waiting) - ROWS}",
                 "priority": 4,
             }
-            ops.append({"id": f"m{self.rounds}.{at}", "kind": "label", **more})
+            ops.append(scene.Label(f"m{self.rounds}.{at}", **more))
         return ops
 
     # ---- words -------------------------------------------------------------------------------
@@ -183,11 +179,11 @@ class OpenSlots:
         )
         lead = f"Round {self.rounds}: {many(len(scores), 'slot')}, total value {total:.2f}"
         rest = f", as many as the draft expects to be tested; tested: {tested}."
-        return [{"id": "heading", "set": {"lead": lead, "heading": rest, "short": f"; {tested} tested."}}]
+        return [scene.Change("heading", lead=lead, heading=rest, short=f"; {tested} tested.")]
 
     def _say(self, scores) -> dict:
         first = ", ".join(f"{self.nodes.text(s.node)} {probability(s.total)}" for s in scores[:4])
-        return {"say": f"Round {self.rounds}: {many(len(scores), 'slot')} filled, first {first}."}
+        return scene.Say(f"Round {self.rounds}: {many(len(scores), 'slot')} filled, first {first}.")
 
 
 def short(value: float) -> str:

@@ -6,8 +6,12 @@ is its cell outlined. After the dependency grid of Santilli et al. 2023 (Paralle
 """
 
 from decoders.trace.events import Cell, Depend, Propose
+from decoders.trace.token_text import visible
+from visualizers import scene
 from visualizers.graphs.links import Waits
-from visualizers.scene.marks import Header, Op, view, visible
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
 from visualizers.views.any_lane.graph_waits import unavoidable
 
 LINKS = 3  # waited-for links drawn into one position, strongest first
@@ -37,30 +41,29 @@ class ParallelGrid:
         self.needed, self.used = 0, 0  # iterations that were unavoidable, and those that were run
         self.waited: dict[int, list[tuple[float, int]]] = {}  # column -> [(weight, column it waited for)]
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question and layout of the view."""
-        return {
-            "title": self.title,
-            "question": "How many positions became final per iteration? Which were right early?",
-            "first": 1,
-            "column": 31,
-            "wide": 46,
-            "row": 27,
-            "left": 52,
-            "left_narrow": 30,
-            "right": 104,
-            "right_narrow": 34,
-            "clip": True,
-            "fold_rows": "settled",
-            "overview": "rows",
-            "legend": [
+        return Layout(
+            question="How many positions became final per iteration? Which were right early?",
+            first=1,
+            column=31,
+            wide=46,
+            row=27,
+            left=52,
+            left_narrow=30,
+            right=104,
+            right_narrow=34,
+            clip=True,
+            fold_rows="settled",
+            overview="rows",
+            legend=[
                 ["cell:filled", "■", "accepted", "settled now"],
                 ["cell:outline", "□", "accepted", "right early"],
                 ["symbol:amber", "•", "live", "changed"],
                 ["path", "━", "ink", "frontier"],
                 ["hook", "└", "link", "waited for"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: new cells, the next stair, and earlier cells now known to have been right."""
@@ -76,8 +79,8 @@ class ParallelGrid:
                     link = (event.weight, self._column(event.source))
                     self.waited.setdefault(self._column(event.target), []).append(link)
         ops = given + [op for iteration in sorted(cells) for op in self._row(iteration, cells[iteration])]
-        if self.waits and ops and "say" in ops[-1]:
-            ops[-1]["say"] += self._unavoidable(step)
+        if self.waits and ops and isinstance(ops[-1], scene.Say):
+            ops[-1].sentence += self._unavoidable(step)
         return ops
 
     def _unavoidable(self, step) -> str:
@@ -98,7 +101,7 @@ class ParallelGrid:
             else {"state": "prompt", "fill": "tint"}
         )
         place = {"x": self.frontier, "y": 0, "w": 1, "h": 1, "node": event.node}
-        return {"id": f"g{self.frontier}", "kind": "cell", **place, **look, "text": shown, "hover": hover}
+        return scene.Cell(f"g{self.frontier}", **place, **look, text=shown, hover=hover)
 
     def _column(self, position: int) -> int:
         return position - self.prompt + 1
@@ -111,7 +114,7 @@ class ParallelGrid:
         ops: list[Op] = []
         if before and y not in self.rows:
             across, down = {"x0": 0.5, "x1": before + 0.5}, {"y0": y - 0.46, "y1": y + 0.46}
-            ops.append({"id": f"b{y}", "kind": "band", **across, **down, "role": "accepted", "columns": True})
+            ops.append(scene.Band(f"b{y}", **across, **down, role="accepted", columns=True))
         for cell in cells:
             ops += self._settle(cell) if cell.state == "settled" else self._guess(cell)
         for column in now:
@@ -121,40 +124,31 @@ class ParallelGrid:
         if y in self.rows:  # a new block's first guesses join the row in which the last block ended
             return ops
         self.rows.add(y)
+        ops.append(scene.Path(f"f{y}", points=stair(y, before, self.frontier), role="ink", width=3))
         ops.append(
-            {
-                "id": f"f{y}",
-                "kind": "path",
-                "points": stair(y, before, self.frontier),
-                "role": "ink",
-                "width": 3,
-            }
+            scene.Row(
+                f"r{y}",
+                y0=y - 0.5,
+                y1=y + 0.5,
+                rule=False,
+                first=before + 1,
+                text=f"iter {y}" if y else "guess",
+                short=str(y),
+                right=f"{self.frontier} settled",
+                right_short="",
+                right_bold=f"+{len(now)}" if now else "",
+            )
         )
-        ops.append(
-            {
-                "id": f"r{y}",
-                "kind": "row",
-                "y0": y - 0.5,
-                "y1": y + 0.5,
-                "rule": False,
-                "from": before + 1,
-                "text": f"iter {y}" if y else "guess",
-                "short": str(y),
-                "right": f"{self.frontier} settled",
-                "right_short": "",
-                "right_bold": f"+{len(now)}" if now else "",
-            }
-        )
-        ops.append({"front": [self.frontier + 1, y + 0.6]})
+        ops.append(scene.Front(self.frontier + 1, y + 0.6))
         named = f"Iteration {y}" if y else "First guess"
-        ops.append({"say": f"{named}: {len(now)} settled, {self.frontier} in all."})
+        ops.append(scene.Say(f"{named}: {len(now)} settled, {self.frontier} in all."))
         return ops
 
     def _mark(self, cell, state: str, fill: str, hover: list[str]) -> Op:
         x, y = self._column(cell.position), cell.iteration
         place = {"x": x, "y": y, "w": 1, "h": 1}
         look = {"state": state, "fill": fill, "text": self._shown(cell), "hover": hover}
-        return {"id": f"g{x}-{y}", "kind": "cell", **place, **look, "cell": [cell.position, y]}
+        return scene.Cell(f"g{x}-{y}", **place, **look, cell=[cell.position, y])
 
     def _guess(self, cell) -> list[Op]:
         """The cell of a position that is not final, with an amber dot if its token changed.
@@ -168,15 +162,13 @@ class ParallelGrid:
         if stood and stood[-1][0] == y:
             dotted = stood.pop()[2]
             stood.append((y, cell.token, dotted))
-            dot = [{"id": f"d{x}-{y}", "set": {"gone": not changed}}] if dotted else []
-            return [{"id": f"g{x}-{y}", "set": {"text": self._shown(cell), "hover": hover}}, *dot]
+            dot = [scene.Change(f"d{x}-{y}", gone=not changed)] if dotted else []
+            return [scene.Change(f"g{x}-{y}", text=self._shown(cell), hover=hover), *dot]
         stood.append((y, cell.token, changed))
         ops = [self._mark(cell, "prompt", "tint", hover)]
         if changed:
             place = {"x": x + 0.38, "y": y - 0.33}
-            ops.append(
-                {"id": f"d{x}-{y}", "kind": "symbol", **place, "glyph": "dot", "role": "amber", "size": 4}
-            )
+            ops.append(scene.Symbol(f"d{x}-{y}", **place, glyph="dot", role="amber", size=4))
         return ops
 
     def _settle(self, cell) -> list[Op]:
@@ -193,7 +185,7 @@ class ParallelGrid:
         ]
         known = {"state": "accepted", "fill": "outline", "hover": hover}
         self.settled[x], self.words[x] = y, shown
-        return ops + [{"id": f"g{x}-{row}", "set": known} for row in early]
+        return ops + [scene.Change(f"g{x}-{row}", **known) for row in early]
 
     def _links(self, column: int, y: int) -> list[Op]:
         """Hooks to `column`'s cell from the cells it waited for; only links that a test found."""
@@ -209,14 +201,13 @@ class ParallelGrid:
         ends = {"x1": column, "y1": y, "strong": False, "to": {"cell": [column + self.prompt - 1, y]}}
         how = "found by putting its old token back: then this one fell back too"
         return [
-            {
-                "id": f"h{source}-{column}",
-                "kind": "hook",
-                "x0": source,
-                "y0": self.settled[source],
+            scene.Hook(
+                f"h{source}-{column}",
+                x0=source,
+                y0=self.settled[source],
                 **ends,
-                "hover": [f"{self._final(source)} → {self._final(column)}: waited for it", how],
-            }
+                hover=[f"{self._final(source)} → {self._final(column)}: waited for it", how],
+            )
             for source in nearest
         ]
 
@@ -234,7 +225,7 @@ class ParallelGrid:
             chain.add(f"h{self.longest[column]}-{column}")
             column = self.longest[column]
         before, self.chain = self.chain, chain
-        return [{"id": key, "set": {"strong": key in chain}} for key in sorted(before ^ chain)]
+        return [scene.Change(key, strong=key in chain) for key in sorted(before ^ chain)]
 
     def _shown(self, cell) -> str:
         return visible(self.header.vocabulary.get(cell.token, b"?"))

@@ -7,7 +7,10 @@ All such events of a step are one table. Knows no strategy.
 import math
 
 from decoders.trace.scores import Table
-from visualizers.scene.marks import Header, Op, scroll_row, view
+from visualizers import scene
+from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene.marks import Op
+from visualizers.scene.view import Header, view
 
 HEADER, GAP, CELL = 1.0, 0.5, 0.92  # heights in rows: numbers of columns, space below a table, a cell
 DARKEST = 0.5  # so that numbers on grey stay readable
@@ -22,32 +25,31 @@ class Plan:
     def __init__(self, header: Header):
         self.y, self.tables = 0.0, 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "What was the value of each choice? Which one was taken?",
-            "ops": [
-                {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-                {"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
+        return Layout(
+            question="What was the value of each choice? Which one was taken?",
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("tables", y0=-0.1, y1=8, share=1, grow=True),
             ],
-            "first": 1,
-            "row": 18,
-            "row_min": 13,
-            "row_tall": 30,
-            "column": 40,
-            "wide": 46,
-            "widest": 80,
-            "left": 78,
-            "left_narrow": 60,
-            "right": 8,
-            "axis": None,
-            "clip": True,
-            "legend": [
+            first=1,
+            row=18,
+            row_min=13,
+            row_tall=30,
+            column=40,
+            wide=46,
+            widest=80,
+            left=78,
+            left_narrow=60,
+            right=8,
+            axis=None,
+            clip=True,
+            legend=[
                 ["cell:amount", "▪", "soft", "value, the darker the higher"],
                 ["cell:chosen", "▣", "chosen", "taken"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """A table, if this step filled one."""
@@ -66,9 +68,7 @@ class Plan:
         for at, (event, sizes) in enumerate(rows):
             y = round(top + at + CELL / 2, 4)
             line = {"y0": round(top + at, 4), "y1": round(top + at + CELL, 4), "text": event.level or ""}
-            ops.append(
-                {"id": f"r{self.tables}.{at}", "kind": "row", "panel": "tables", **line, "rule": False}
-            )
+            ops.append(scene.Row(f"r{self.tables}.{at}", panel="tables", **line, rule=False))
             for number, value in sizes.items():
                 chosen = event.chosen == number
                 shade = DARKEST * max(0.0, value - low) / (high - low) if high > low else 0.0
@@ -79,17 +79,17 @@ class Plan:
                 words = f"{event.level}, {event.unit} {number}: {event.name} {shown(value, 4)}"
                 text = {"text": shown(value, 2), "hover": [words, *(["taken"] if chosen else [])]}
                 place = {"panel": "tables", "x": number - first + 1, "y": y, "w": 1, "h": CELL}
-                ops.append({"id": f"c{self.tables}.{at}.{number}", "kind": "cell", **place, **look, **text})
+                ops.append(scene.Cell(f"c{self.tables}.{at}.{number}", **place, **look, **text))
         self.y = round(top + len(rows) + GAP, 4)
         front = [taken[-1][0] if taken else 1, self.y - GAP]
-        return [*ops, self._heading(rows), {"front": front}, {"say": f"{self._words(rows)}."}]
+        return [*ops, self._heading(rows), scene.Front(*front), scene.Say(f"{self._words(rows)}.")]
 
     def _names(self, rows, first: int) -> list[Op]:
         """Above each column its number."""
         ops = []
         for number in sorted({number for _, sizes in rows for number in sizes}):
             at = {"x": number - first + 1, "y": self.y + HEADER - 0.5, "text": str(number), "priority": 3}
-            ops.append({"id": f"n{self.tables}.{number}", "kind": "label", "panel": "tables", **at})
+            ops.append(scene.Label(f"n{self.tables}.{number}", panel="tables", **at))
         return ops
 
     def _words(self, rows) -> str:
@@ -101,7 +101,7 @@ class Plan:
         event, sizes = next(pair for pair in reversed(rows) if pair[0].chosen is not None)
         number = event.chosen
         rest = f"; taken: {event.unit} {number}, {event.level}, {shown(sizes[number], 3)}."
-        return {"id": "heading", "set": {"lead": self._words(rows), "heading": rest}}
+        return scene.Change("heading", lead=self._words(rows), heading=rest)
 
 
 def columns(row: Table) -> dict[int, float]:

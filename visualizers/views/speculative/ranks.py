@@ -10,9 +10,14 @@ Knows no strategy.
 import math
 
 from decoders.trace.events import Distribution
-from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
-from visualizers.scene.verdict_marks import GLYPHS, look
-from visualizers.views.any_lane.entropy import mark
+from decoders.trace.number_format import many
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.verdict_marks import GLYPHS, STATES, look
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 from visualizers.views.speculative.sees import NOTHING, OWN, drafted_of, path_of, verdict_of
 
 ROWS = 8  # most ranks shown
@@ -30,31 +35,30 @@ class Ranks:
         self.shown: list[str] = []  # ids of the marks of the round on show
         self.rounds = 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         rows = [
-            mark(f"row{r}", "row", panel="table", y0=r, y1=r + 1, text=f"rank {r + 1}", rule=False)
+            scene.Row(f"row{r}", panel="table", y0=r, y1=r + 1, text=f"rank {r + 1}", rule=False)
             for r in range(ROWS)
         ]
-        return {
-            "title": self.title,
-            "question": "Which of the guesses of each depth became the tree, and which one was right?",
-            "first": 1,
-            "column": 72,
-            "wide": 96,
-            "widest": 150,
-            "left": 64,
-            "left_narrow": 52,
-            "right": 8,
-            "axis": None,
-            "clip": True,
-            "ops": [
-                mark("heading", "panel", y0=0, y1=1, px=20, px_narrow=52, heading=NOTHING),
-                mark("depths", "panel", y0=-0.5, y1=0.5, px=20),
-                mark("table", "panel", y0=-0.1, y1=ROWS + 1.1, px=26 * (ROWS + 1)),
+        return Layout(
+            question="Which of the guesses of each depth became the tree, and which one was right?",
+            first=1,
+            column=72,
+            wide=96,
+            widest=150,
+            left=64,
+            left_narrow=52,
+            right=8,
+            axis=None,
+            clip=True,
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=52, heading=NOTHING),
+                scene.Panel("depths", y0=-0.5, y1=0.5, px=20),
+                scene.Panel("table", y0=-0.1, y1=ROWS + 1.1, px=26 * (ROWS + 1)),
                 *rows,
             ],
-            "legend": [
+            legend=[
                 ["cell:accepted", "■", "accepted", "accepted"],
                 ["cell:rejected", "✕", "rejected", "rejected"],
                 ["cell:unreached", "◌", "unreached", "never reached"],
@@ -62,7 +66,7 @@ class Ranks:
                 ["cell:bonus", "★", "bonus", "bonus"],
                 ["cell:amount", "▪", "soft", "guessed, not in the tree; darker: more likely"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """Hides the previous round and draws this one, if anything was drafted."""
@@ -94,15 +98,15 @@ class Ranks:
             *self._cells(columns, above, cells, verdicts, probs, target),
             *self._elsewhere(elsewhere),
         ]
-        hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
-        self.shown = [op["id"] for op in marks]
+        hidden = [scene.Change(key, gone=True) for key in self.shown]
+        self.shown = [op.id for op in marks]
         lead, heading = self._words(path, verdicts, target, own)
         return [
             *hidden,
             *marks,
-            {"id": "heading", "set": {"lead": lead, "heading": heading}},
-            {"front": [1 + len(columns), 1]},
-            {"say": f"{lead}{heading}"},
+            scene.Change("heading", lead=lead, heading=heading),
+            scene.Front(1 + len(columns), 1),
+            scene.Say(f"{lead}{heading}"),
         ]
 
     # ---- where nodes stand -------------------------------------------------------------------
@@ -143,12 +147,12 @@ class Ranks:
         """Above each column its depth; the root stands in front of the table."""
         names = {1: "root"} | {1 + depth: f"depth {depth}" for depth in range(1, count + 1)}
         ops = [
-            mark(f"d{self.rounds}.{x}", "label", panel="depths", x=x, y=0, text=text)
+            scene.Label(f"d{self.rounds}.{x}", panel="depths", x=x, y=0, text=text)
             for x, text in names.items()
         ]
         place = {"panel": "table", "x": 1, "y": 0.5, "w": 0.7, "h": 0.84, "node": root}
         text = {"text": self.nodes.text(root), "hover": [f"{self.nodes.text(root)}, the root"]}
-        return [*ops, mark(f"root{self.rounds}", "cell", **place, **look("chosen"), **text)]
+        return [*ops, scene.Cell(f"root{self.rounds}", **place, **look("chosen"), **text)]
 
     def _edges(self, cells: dict, drafted: dict, verdicts: dict) -> list[Op]:
         """From each place in the tree to those below it, once for each pair; the kept path is drawn last."""
@@ -165,9 +169,7 @@ class Ranks:
             place = {"x0": start[0] + 1.35, "y0": start[1] + 0.5, "x1": end[0] + 0.65, "y1": end[1] + 0.5}
             state = "accepted" if kept else "pruned"
             weight = {"weight": 1.0 if kept else 0.1}
-            ops.append(
-                mark(f"e{self.rounds}.{number}", "edge", panel="table", **place, state=state, **weight)
-            )
+            ops.append(scene.Edge(f"e{self.rounds}.{number}", panel="table", **place, state=state, **weight))
         return ops
 
     def _cells(self, columns, above, cells, verdicts, probs, target) -> list[Op]:
@@ -194,16 +196,14 @@ class Ranks:
                 place = {"panel": "table", "x": depth + 1, "y": rank + 0.5, "w": 0.7, "h": 0.84}
                 place |= {"node": nodes[0]} if nodes else {}
                 ops.append(
-                    mark(f"c{self.rounds}.{depth}.{rank}", "cell", **place, **shape, text=word, hover=hover)
+                    scene.Cell(f"c{self.rounds}.{depth}.{rank}", **place, **shape, text=word, hover=hover)
                 )
         return ops
 
     def _elsewhere(self, counts: list[int]) -> list[Op]:
         """Below each column how many nodes of the tree have other guesses."""
         return [
-            mark(
-                f"o{self.rounds}.{depth}", "label", panel="table", x=depth + 1, y=ROWS + 0.5, text=f"+{count}"
-            )
+            scene.Label(f"o{self.rounds}.{depth}", panel="table", x=depth + 1, y=ROWS + 0.5, text=f"+{count}")
             for depth, count in enumerate(counts, 1)
             if count
         ]

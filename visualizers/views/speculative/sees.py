@@ -8,10 +8,15 @@ not read, and one path of the draft. Knows no strategy.
 
 import math
 
+from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
-from visualizers.scene.verdict_marks import GLYPHS, look
-from visualizers.views.any_lane.entropy import mark
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.verdict_marks import GLYPHS, STATES, look
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 OWN = ("resampled", "bonus")
 NEWEST, ALL = "the newest state", "all states"
@@ -37,35 +42,34 @@ class Sees:
         self.shown: list[str] = []  # ids of the marks of the round on show
         self.rounds = self.named = 0  # depths whose rows are there
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return {
-            "title": self.title,
-            "question": "What may the guess of each depth look at?",
-            "first": 1,
-            "column": 56,
-            "wide": 76,
-            "widest": 110,
-            "tightest": 36,
-            "left": 64,
-            "left_narrow": 56,
-            "right": 104,
-            "right_narrow": 44,
-            "axis": None,
-            "clip": True,
-            "ops": [
-                mark("heading", "panel", y0=0, y1=1, px=20, px_narrow=52, heading=NOTHING),
-                mark("kinds", "panel", y0=-0.5, y1=0.5, px=18),
-                mark("tokens", "panel", y0=-0.55, y1=0.55, px=28),
-                mark("guesses", "panel", y0=-0.1, y1=ROWS + 0.1, px=28 * ROWS),
+        return Layout(
+            question="What may the guess of each depth look at?",
+            first=1,
+            column=56,
+            wide=76,
+            widest=110,
+            tightest=36,
+            left=64,
+            left_narrow=56,
+            right=104,
+            right_narrow=44,
+            axis=None,
+            clip=True,
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=52, heading=NOTHING),
+                scene.Panel("kinds", y0=-0.5, y1=0.5, px=18),
+                scene.Panel("tokens", y0=-0.55, y1=0.55, px=28),
+                scene.Panel("guesses", y0=-0.1, y1=ROWS + 0.1, px=28 * ROWS),
             ],
-            "legend": [
+            legend=[
                 ["cell:amount", "▪", "soft", "state of the target that it reads"],
                 ["cell:prompt", "▪", "soft", "token that it looks at"],
                 ["cell:unreached", "◌", "unreached", "not seen"],
                 ["cell:live", "▣", "live", "the guess on the shown path"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """Hides the previous round and draws this one, once something is known and drafted."""
@@ -83,16 +87,16 @@ class Sees:
         path = path[self.offset :][: min(ROWS, len(self.reach))]
         names = self._names(len(path))
         marks = [*self._top(root, path, verdicts), *self._rows(root, path, drafted)]
-        hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
-        self.shown = [op["id"] for op in marks if "kind" in op]
+        hidden = [scene.Change(key, gone=True) for key in self.shown]
+        self.shown = [op.id for op in marks if isinstance(op, scene.Mark)]
         lead, heading = DEPENDENT if self.is_dependent() else INDEPENDENT
         return [
             *hidden,
             *names,
             *marks,
-            {"id": "heading", "set": {"lead": lead, "heading": heading}},
-            {"front": [READ + 1 + len(path), len(path)]},
-            {"say": f"Round {self.rounds}: {many(len(path), 'depth')}. {lead}{heading}"},
+            scene.Change("heading", lead=lead, heading=heading),
+            scene.Front(READ + 1 + len(path), len(path)),
+            scene.Say(f"Round {self.rounds}: {many(len(path), 'depth')}. {lead}{heading}"),
         ]
 
     def is_dependent(self) -> bool:
@@ -104,7 +108,7 @@ class Sees:
         new = range(self.named + 1, deepest + 1)
         self.named = max(self.named, deepest)
         rows = {"panel": "guesses", "rule": False, "right": ""}
-        return [mark(f"row{k}", "row", y0=k - 1, y1=k, text=f"depth {k}", **rows) for k in new]
+        return [scene.Row(f"row{k}", y0=k - 1, y1=k, text=f"depth {k}", **rows) for k in new]
 
     # ---- marks -------------------------------------------------------------------------------
     def _top(self, root: int, path: list[int], verdicts: dict) -> list[Op]:
@@ -114,7 +118,7 @@ class Sees:
         more = "… " if len(read) == READ and self.nodes.parent.get(read[0], -1) >= 0 else ""
         names = {first: f"{more}read", READ + 1: "root", READ + 2: "drafted path"}
         ops = [
-            mark(f"k{self.rounds}.{x}", "label", panel="kinds", x=x - 0.46, y=0, text=text, align="left")
+            scene.Label(f"k{self.rounds}.{x}", panel="kinds", x=x - 0.46, y=0, text=text, align="left")
             for x, text in names.items()
         ]
         for x, node in enumerate([*read, root, *path], first):
@@ -125,7 +129,7 @@ class Sees:
             hover = [self.nodes.text(node), *([status] if status else [])]
             place = {"panel": "tokens", "x": x, "y": 0, "w": 0.92, "h": 1, "node": node}
             text = {"text": self.nodes.text(node), "hover": hover}
-            ops.append(mark(f"t{self.rounds}.{x}", "cell", **place, **shape, **glyph, **text))
+            ops.append(scene.Cell(f"t{self.rounds}.{x}", **place, **shape, **glyph, **text))
         return ops
 
     def _rows(self, root: int, path: list[int], drafted: dict) -> list[Op]:
@@ -149,7 +153,7 @@ class Sees:
             ops.append(self._guess(depth, node, drafted[node].logprob, len(sights), branches))
             short = f"{len(sights)} for {branches}"
             words = f"{len(sights)} for {many(branches, 'branch', 'branches')}"
-            ops.append({"id": f"row{depth}", "set": {"right": words, "right_short": short}})
+            ops.append(scene.Change(f"row{depth}", right=words, right_short=short))
         return ops
 
     def _state(self, depth: int, x: int) -> Op:
@@ -159,11 +163,11 @@ class Sees:
         place = {"panel": "guesses", "x": x, "y": depth - 0.5, "w": 0.92, "h": 0.84}
         if not seen:
             words = "the target's state at this token is not read"
-            return mark(f"s{self.rounds}.{depth}.{x}", "cell", **place, **look("unreached"), hover=[words])
+            return scene.Cell(f"s{self.rounds}.{depth}.{x}", **place, **look("unreached"), hover=[words])
         text, what, weight = self._read()
         shade = {"state": "prompt", "fill": "amount", "weight": weight}
         hover = [f"{what} at this token{' and at all earlier ones' if whole and x == 1 else ''}"]
-        return mark(f"s{self.rounds}.{depth}.{x}", "cell", **place, **shade, text=text, hover=hover)
+        return scene.Cell(f"s{self.rounds}.{depth}.{x}", **place, **shade, text=text, hover=hover)
 
     def _read(self) -> tuple[str, str, float]:
         """What is read of the target at a token: in one word, in a sentence, and its grey."""
@@ -182,7 +186,7 @@ class Sees:
         how = ", through the target's first layers" if FIRST in self.states else ""
         visibility = f"seen at depth {depth}{how}" if seen else f"not seen at depth {depth}"
         hover = [f"{what}, {self.nodes.text(node)}, is {visibility}"]
-        return mark(f"p{self.rounds}.{depth}.{back}", "cell", **place, **shape, **text, hover=hover)
+        return scene.Cell(f"p{self.rounds}.{depth}.{back}", **place, **shape, **text, hover=hover)
 
     def _guess(self, depth: int, node: int, logprob: float | None, sights: int, branches: int) -> Op:
         """The guess on the shown path, and the number of branches with one."""
@@ -191,7 +195,7 @@ class Sees:
         own = f"{many(sights, 'distribution')} for {many(branches, 'branch', 'branches')} of depth {depth}"
         hover = [f"{self.nodes.text(node)}  q {probability(q)}", own]
         text = {"text": self.nodes.text(node), "hover": hover, "node": node}
-        return mark(f"g{self.rounds}.{depth}", "cell", **place, **look("live"), **text)
+        return scene.Cell(f"g{self.rounds}.{depth}", **place, **look("live"), **text)
 
     def _ancestor(self, node: int, depth: int, wanted: int) -> int | None:
         """The ancestor at depth `wanted` of a node at `depth`; None above the root, which no guess sees."""

@@ -5,11 +5,18 @@ A fold over Table ("suffix score": the score of the draft after a match of so ma
 shows its own round. Knows no strategy.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from decoders.trace.events import Propose, Step, Verdict
+from decoders.trace.number_format import many
 from decoders.trace.scores import OTHERS, ScoreName, Table
-from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, source_lines, view
+from visualizers import scene
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.verdict_marks import STATES
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability, source_lines
 
 SPINE = 6  # columns of the newest tokens; the first stands for all matches that are longer
 FEW = 3  # tokens beside the draft that are drawn below a node; others are one mark
@@ -44,28 +51,27 @@ class SuffixTree:
         self.shown: list[str] = []  # ids of the marks of the round on show
         self.rounds = 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend; every round brings its own panels."""
-        return {
-            "title": self.title,
-            "question": "How long a match was used? What followed it, how often, and what was drafted?",
-            "ops": [{"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36}],
-            "first": 1,
-            "column": 58,
-            "column_narrow": 50,
-            "tight": 44,
-            "tightest": 30,
-            "widest": 120,
-            "columns": "panel",
-            "row_tall": 60,
-            "gap": 4,
-            "left": 12,
-            "right": 70,
-            "right_narrow": 40,
-            "axis": None,
-            "notes": "under",
-            "patched": True,
-            "legend": [
+        return Layout(
+            question="How long a match was used? What followed it, how often, and what was drafted?",
+            ops=[scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36)],
+            first=1,
+            column=58,
+            column_narrow=50,
+            tight=44,
+            tightest=30,
+            widest=120,
+            columns="panel",
+            row_tall=60,
+            gap=4,
+            left=12,
+            right=70,
+            right_narrow=40,
+            axis=None,
+            notes="under",
+            patched=True,
+            legend=[
                 [
                     "node:chosen",
                     "●",
@@ -85,7 +91,7 @@ class SuffixTree:
                     "score of the draft if the match begins here (left: in this text; right: in the store)",
                 ],
             ],
-        }
+        )
 
     def feed(self, step: Step) -> list[Op]:
         """Hides the previous round and draws this one."""
@@ -110,15 +116,15 @@ class SuffixTree:
         ]
         marks: list[Op] = [
             *self._scores(scores, chosen, first),
-            {"id": panel, "kind": "panel", **size, "share": 1, "columns": first + deep},
-            *(mark | {"panel": panel} for mark in below),
+            scene.Panel(panel, **size, share=1, columns=first + deep),
+            *(replace(mark, panel=panel) for mark in below),
         ]
-        hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
-        self.shown = [mark["id"] for mark in marks]
+        hidden = [scene.Change(key, gone=True) for key in self.shown]
+        self.shown = [mark.id for mark in marks]
         kept = [n for n in commits if n in verdicts and verdicts[n].status == "accepted"]
         lead, rest, short = self._say(scores, chosen, counts.get(root), born, kept)
-        heading = {"id": "heading", "set": {"lead": lead, "heading": rest, "short": short}}
-        return [*hidden, heading, *marks, {"front": [first + len(kept) + 1, 0]}, {"say": lead + rest}]
+        heading = scene.Change("heading", lead=lead, heading=rest, short=short)
+        return [*hidden, heading, *marks, scene.Front(first + len(kept) + 1, 0), scene.Say(lead + rest)]
 
     # ---- what is drawn -----------------------------------------------------------------------
     def _spine(self, root: int, scores: list[Table]) -> list[int]:
@@ -193,7 +199,7 @@ class SuffixTree:
         """A panel with the score of each length of match, over the token with which such a match begins."""
         top = max([0.5, *(table.total for table in scores)])
         name = f"s{self.rounds}"
-        marks: list[Op] = [{"id": name, "kind": "panel", "y0": round(ROOM * top, 3), "y1": 0, "px": 74}]
+        marks: list[Op] = [scene.Panel(name, y0=round(ROOM * top, 3), y1=0, px=74)]
         for table in scores:
             words, shift, rank = TREES[table.level]
             best: dict[int, tuple[float, int]] = {}  # column -> score and length
@@ -208,11 +214,11 @@ class SuffixTree:
                 hover = [f"{words}: a match of {many(m, 'token')} gives score {score:.2f}"]
                 bar = {"y0": 0, "y1": round(score, 4), "w": BAR, "rank": rank, "hover": hover}
                 key = f"{name}.{table.level}.{column}"
-                marks.append({"id": key, "kind": "bar", **place, **bar})
+                marks.append(scene.Bar(key, **place, **bar))
                 if table is chosen and m == table.chosen:
                     label = {"y": round(score + ABOVE * top, 4), "text": f"{score:.2f}", "bold": True}
                     look = {"role": "ink", "align": "center", "priority": 0}
-                    marks.append({"id": f"{key}.v", "kind": "label", **place, **label, **look})
+                    marks.append(scene.Label(f"{key}.v", **place, **label, **look))
         return marks
 
     def _matched(self, spine: list[int], chosen: Table | None, counts: dict[int, Table]) -> list[Op]:
@@ -233,11 +239,11 @@ class SuffixTree:
                 place |= {"note": f"{used - m} more", "note_priority": 1}
             if m == 1 and node in counts:
                 place |= {"note": f"{counts[node].total:.0f}", "note_priority": 5}
-            marks.append({"id": f"m{self.rounds}.{column}", "kind": "node", **place, "priority": 1})
+            marks.append(scene.Node(f"m{self.rounds}.{column}", **place, priority=1))
             if column > 1:
                 ends = {"x0": column - 1, "y0": 0, "x1": column, "y1": 0, "weight": 0.7}
                 look = {"state": "chosen" if m < used else "pruned"}
-                marks.append({"id": f"m{self.rounds}.{column}e", "kind": "edge", **ends, **look})
+                marks.append(scene.Edge(f"m{self.rounds}.{column}e", **ends, **look))
         return marks
 
     def _place(self, place: Place, rows: dict[str, tuple[int, float]], first: int) -> list[Op]:
@@ -246,13 +252,12 @@ class SuffixTree:
         note = "" if place.count is None else f"{place.count:.0f}"
         if place.count is not None and place.share < 1:
             note = f"{place.count:.0f} · {probability(place.share)}"
-        mark = {"id": place.key, "kind": "node", "x": x, "y": y, "state": place.state, "hover": place.hover}
-        mark |= {"text": place.text, "bold": place.state not in ("unreached", "pruned"), "note": note}
-        mark |= {"priority": 4 if place.state == "pruned" else 1, "note_priority": 5}
-        if place.node is not None:
-            mark["node"] = place.node
+        where = {"x": x, "y": y, "node": place.node, "state": place.state, "hover": place.hover}
+        text = {"text": place.text, "bold": place.state not in ("unreached", "pruned"), "note": note}
+        first = 4 if place.state == "pruned" else 1
+        mark = scene.Node(place.key, **where, **text, priority=first, note_priority=5)
         ends = {"x0": x - 1, "y0": up[1], "x1": x, "y1": y, "state": place.state, "weight": place.share}
-        return [{"id": f"e{place.key}", "kind": "edge", **ends}, mark]
+        return [scene.Edge(f"e{place.key}", **ends), mark]
 
     # ---- words -------------------------------------------------------------------------------
     def _say(

@@ -7,13 +7,19 @@ positions. Where several were drafted for one position, the first that was teste
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from decoders.trace.events import Distribution
 from decoders.trace.scores import Measure
+from visualizers import scene
 from visualizers.analysis.distribution_stages import best
-from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
-from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.nodes import Nodes
+from visualizers.scene.verdict_marks import GLYPHS, STATES, folds_to, look
+from visualizers.scene.view import Header, view
+from visualizers.scene.words import probability
 
 # Heights in rows: the guess, a place of the list, the bar with its number, the space below.
 GUESS, LINE, BAR, GAP = 0.92, 0.74, 0.9, 0.3
@@ -32,28 +38,27 @@ class TargetTopTokens:
         self.rounds = self.passed = self.tolerated = 0
         self.y = 0.0  # top of the next round
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, layout and legend."""
         guesses = int(self.header.number("num_assistant_tokens", 5)) or 5
-        return {
-            "title": self.title,
-            "question": "How does the target rank the guesses? How far behind its best token are they?",
-            "ops": [
-                {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-                {"id": "rounds", "kind": "panel", "y0": -0.15, "y1": 6, "share": 1, "grow": True},
+        return Layout(
+            question="How does the target rank the guesses? How far behind its best token are they?",
+            ops=[
+                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                scene.Panel("rounds", y0=-0.15, y1=6, share=1, grow=True),
             ],
-            "first": 1,
-            "row": 26,
-            "column": 56,
-            "wide": 60,
-            "left": 92,
-            "left_narrow": 46,
-            "right": 8,
-            "by_depth": min(12, max(3, int(guesses) + 1)),
-            "axis": "token position",
-            "fold_rows": "stairs",
-            "overview": "piled",
-            "legend": [
+            first=1,
+            row=26,
+            column=56,
+            wide=60,
+            left=92,
+            left_narrow=46,
+            right=8,
+            by_depth=min(12, max(3, int(guesses) + 1)),
+            axis="token position",
+            fold_rows="stairs",
+            overview="piled",
+            legend=[
                 ["cell:accepted", "■", "accepted", "the target's best, accepted"],
                 ["cell:tolerated", "≈", "tolerated", "accepted, though not its best"],
                 ["cell:rejected", "✕", "rejected", "rejected"],
@@ -61,7 +66,7 @@ class TargetTopTokens:
                 ["cell:bonus", "★", "bonus", "bonus"],
                 ["cell:unreached", "◌", "unreached", "never reached"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """One step is one round: its guesses, the target's most likely tokens, and the gap between them."""
@@ -84,24 +89,23 @@ class TargetTopTokens:
         ops = []
         for column, (guess, own) in places.items():
             ops += self._column(column, guess, own, offers, verdicts, watched)
-        row = {
-            "id": f"r{self.rounds}",
-            "kind": "row",
-            "panel": "rounds",
-            "y0": self.y - 0.13,
-            "y1": self.bottom + 0.13,
-            "text": f"round {self.rounds}",
-            "short": str(self.rounds),
-            "bold": f"+{len(commits)}",
-            "label_y": self.y + GUESS / 2,
-            "from": self.start,
-            "to": max(places),
-            "folds_to": folds_to(ops),
-        }
+        row = scene.Row(
+            f"r{self.rounds}",
+            panel="rounds",
+            y0=self.y - 0.13,
+            y1=self.bottom + 0.13,
+            text=f"round {self.rounds}",
+            short=str(self.rounds),
+            bold=f"+{len(commits)}",
+            label_y=self.y + GUESS / 2,
+            first=self.start,
+            last=max(places),
+            folds_to=folds_to(ops),
+        )
         newest = max((self.nodes.position[n] for n in commits), default=self.start)
         front, self.y = [min(max(places), newest + AHEAD), self.bottom], self.bottom + GAP
-        captions = [op["hover"][0] for op in ops if op["id"].startswith("n") and op["state"] != "unreached"]
-        return [row, *ops, *self._heading(), {"front": front}, {"say": "; ".join(captions) + "."}]
+        captions = [op.hover[0] for op in ops if op.id.startswith("n") and op.state != "unreached"]
+        return [row, *ops, *self._heading(), scene.Front(*front), scene.Say("; ".join(captions) + ".")]
 
     def _places(self, born, verdicts) -> dict[int, tuple]:
         """Column -> (the guess that is shown, the target's own token), as Propose events, None where there
@@ -159,8 +163,8 @@ class TargetTopTokens:
         elif own is not None and token == own.token:
             words, fill = words + ", taken instead", {"state": "resampled", "fill": "outline"}
         key = f"l{self.rounds}.{column}.{place}"
-        text = {"text": self.nodes.word(token), "hover": [words], "aside": True}
-        return self._cell(key, column, guess, y=y, h=LINE, **fill) | text
+        entry = self._cell(key, column, guess, y=y, h=LINE, **fill)
+        return replace(entry, text=self.nodes.word(token), hover=[words], aside=True)
 
     def _bar(self, column, top, shown, score, state) -> list[Op]:
         """The watched number as a share of its limit."""
@@ -170,43 +174,42 @@ class TargetTopTokens:
         self.bottom = max(self.bottom, top + BAR)
         place = {
             "panel": "rounds",
-            "depth": column - self.start + 1,
             "y": y,
             "h": 0.28,
             "node": shown.node,
             "hover": hover,
         }
         key = f"{self.rounds}.{column}"
-        scale = {"kind": "cell", "state": "prompt", "fill": "amount", "aside": True}
-        ops = [{"id": f"s{key}", **place, **scale, "weight": EMPTY, "x": column, "w": WIDE}]
+        scale = {"state": "prompt", "fill": "amount", "aside": True}
+        depth = column - self.start + 1
+        ops = [scene.Cell(f"s{key}", **place, **scale, weight=EMPTY, x=column, depth=depth, w=WIDE)]
         if share:
             x = column - WIDE / 2 + WIDE * share / 2
             at = {"x": round(x, 4), "depth": round(x - self.start + 1, 4), "w": round(WIDE * share, 4)}
-            ops.append({"id": f"b{key}", **place, **scale, **at, "weight": FULL})
+            ops.append(scene.Cell(f"b{key}", **place, **scale, **at, weight=FULL))
         words, role = f"{score.total:.2f}".replace("-", "−"), "rejected" if state == "rejected" else "soft"
         label = {
-            "kind": "label",
             "x": column,
+            "depth": depth,
             "dy": 12,
             "text": words,
             "size": 10,
             "priority": 5,
             "role": role,
         }
-        return [*ops, {"id": f"w{key}", **place, **label}]
+        return [*ops, scene.Label(f"w{key}", **place, **label)]
 
     def _cell(self, key, column, event, **fields: Any) -> Op:
-        return {
-            "id": key,
-            "kind": "cell",
-            "panel": "rounds",
-            "node": event.node,
-            "x": column,
-            "depth": column - self.start + 1,
-            "w": 1,
-            "text": self.nodes.text(event.node),
+        return scene.Cell(
+            key,
+            panel="rounds",
+            node=event.node,
+            x=column,
+            depth=column - self.start + 1,
+            w=1,
+            text=self.nodes.text(event.node),
             **fields,
-        }
+        )
 
     @staticmethod
     def _middle(top: float, height: float) -> float:
@@ -229,6 +232,4 @@ class TargetTopTokens:
         """How many of the accepted guesses the target would not have written itself."""
         lead = f"{self.tolerated} of {self.passed} accepted guesses"
         rest = " were not the target's most likely token."
-        return [
-            {"id": "heading", "set": {"lead": lead, "heading": rest, "short": " were not the target's best."}}
-        ]
+        return [scene.Change("heading", lead=lead, heading=rest, short=" were not the target's best.")]

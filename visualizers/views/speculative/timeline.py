@@ -11,8 +11,13 @@ from dataclasses import replace
 
 from decoders.roles import DRAFT_ROLES
 from decoders.trace.events import Commit, Forward, Propose, Verdict
+from decoders.trace.number_format import many
+from visualizers import scene
 from visualizers.analysis.overlap import Bar, Schedule, milliseconds
-from visualizers.scene.marks import STATES, Header, Op, many, view
+from visualizers.scene.layout import Layout
+from visualizers.scene.marks import Op
+from visualizers.scene.verdict_marks import STATES
+from visualizers.scene.view import Header, view
 
 TOPS = {"measured": {"draft": 0.0, "target": 1.1}, "derived": {"draft": 2.4, "target": 3.25}}  # in rows
 HEIGHTS = {"measured": 1.0, "derived": 0.75}
@@ -41,22 +46,21 @@ class Timeline:
         self.drawn = 0.0  # when the last derived round ended
         self.count = 0
 
-    def head(self) -> dict:
+    def head(self) -> Layout:
         """Title, question, the panels and the legend."""
-        return {
-            "title": self.title,
-            "question": "Which model was busy? Which one waited? Which drafts were wasted?",
-            "first": 0,
-            "column": 10,
-            "column_narrow": 6,
-            "left": 92,
-            "left_narrow": 62,
-            "right": 72,
-            "right_narrow": 64,
-            "span": True,
-            "axis": "milliseconds of the lane's own time",
-            "ops": panels(self._names()),
-            "legend": [
+        return Layout(
+            question="Which model was busy? Which one waited? Which drafts were wasted?",
+            first=0,
+            column=10,
+            column_narrow=6,
+            left=92,
+            left_narrow=62,
+            right=72,
+            right_narrow=64,
+            span=True,
+            axis="milliseconds of the lane's own time",
+            ops=panels(self._names()),
+            legend=[
                 ["cell:accepted", "■", "accepted", "drafted, accepted"],
                 ["cell:rejected", "□", "rejected", "rejected"],
                 ["cell:unreached", "◌", "unreached", "never reached"],
@@ -64,7 +68,7 @@ class Timeline:
                 ["cell:chosen", "□", "ink", "target busy"],
                 ["cell:hatched", "▨", "soft", "waits"],
             ],
-        }
+        )
 
     def feed(self, step) -> list[Op]:
         """The bars of a step, the gaps before them, and what became of earlier ones."""
@@ -74,7 +78,7 @@ class Timeline:
         ops: list[Op] = []
         if self.unit is None:
             self.unit = scale(bars, step.seconds)
-            ops.append({"id": "lanes", "set": {"x_unit": self.unit}})
+            ops.append(scene.Change("lanes", x_unit=self.unit))
         self.count += 1
         judged = self._judge(verdicts)
         began, self.wall = self.wall, step.seconds
@@ -84,15 +88,15 @@ class Timeline:
             ops += self._derived(derived, began)
         own = next((OWN[v.status] for v in verdicts if v.status in OWN), "")
         ops += self._end(bars, step.seconds, f"+{committed}{own}" if committed else "")
-        ops += [op for op in judged if op["id"].split(".")[1] not in {bar.key for bar in bars}]
+        ops += [op for op in judged if op.id.split(".")[1] not in {bar.key for bar in bars}]
         ops += self._legend_text()
         caption = f"Round {self.count}: {many(committed, 'token')}, {milliseconds(step.seconds)} so far."
         if self.count > 1:
-            ops.append({"id": f"total{self.count - 1}", "set": {"gone": True}})
+            ops.append(scene.Change(f"total{self.count - 1}", gone=True))
         total = {"panel": "lanes", "x": self._x(step.seconds), "y": TOTAL, "text": milliseconds(step.seconds)}
         look = {"align": "left", "dx": 5, "role": "ink", "bold": True, "priority": 0}
-        ops.append({"id": f"total{self.count}", "kind": "label", **total, **look})
-        return [*ops, {"front": [step.seconds * 1e3 / self.unit, 0]}, {"say": caption}]
+        ops.append(scene.Label(f"total{self.count}", **total, **look))
+        return [*ops, scene.Front(step.seconds * 1e3 / self.unit, 0), scene.Say(caption)]
 
     # ---- reading -------------------------------------------------------------------------------------------
 
@@ -133,7 +137,7 @@ class Timeline:
                 changed[bar.key] = bar
         ops = []
         for key, bar in changed.items():
-            ops += [{"id": f"{name}.{key}", "set": self._look(bar)} for name in self._names()]
+            ops += [scene.Change(f"{name}.{key}", **self._look(bar)) for name in self._names()]
             if "live" not in bar.nodes.values():
                 del self.bars[key]
         return ops
@@ -166,12 +170,8 @@ class Timeline:
         return ops
 
     def _bar(self, name: str, bar: Bar, hover: list[str]) -> Op:
-        return {
-            "id": f"{name}.{bar.key}",
-            **self._box(name, bar, bar.start, bar.end),
-            "hover": hover,
-            **self._look(bar),
-        }
+        box = self._box(name, bar, bar.start, bar.end)
+        return scene.Cell(f"{name}.{bar.key}", **box, hover=hover, **self._look(bar))
 
     def _gap(self, name: str, bar: Bar, start: float, end: float) -> list[Op]:
         """A hatched box where the model of `bar` waits; none if it would be barely visible."""
@@ -179,21 +179,21 @@ class Timeline:
             return []
         hover = [f"{bar.row}: no forward for {milliseconds(end - start)}"]
         look = {"state": "unreached", "fill": "hatched", "hover": hover}
-        return [{"id": f"{name}.{bar.key}-gap", **self._box(name, bar, start, end), **look}]
+        return [scene.Cell(f"{name}.{bar.key}-gap", **self._box(name, bar, start, end), **look)]
 
     def _box(self, name: str, bar: Bar, start: float, end: float) -> dict:
         low, high, tall = self._x(start), self._x(end), HEIGHTS[name]
         place = {"x": round((low + high) / 2, 3), "y": TOPS[name][bar.row] + tall / 2}
-        return {"kind": "cell", "panel": "lanes", **place, "w": round(high - low, 3), "h": tall}
+        return {"panel": "lanes", **place, "w": round(high - low, 3), "h": tall}
 
     def _end(self, bars: list[Bar], end: float, brought: str) -> list[Op]:
         """The end of a round, and what it brought."""
         key = f"end{self.count}"
-        ops = [{"id": key, "kind": "guide", "panel": "lanes", "x": self._x(end), "y": 0}]
+        ops = [scene.Guide(key, panel="lanes", x=self._x(end), y=0)]
         if brought and bars:
             look = {"align": "right", "role": "ink", "priority": 3, "text": brought}
             at = {"panel": "brought", "x": self._x(max(bar.end for bar in bars)), "y": 0.5}
-            ops.append({"id": f"{key}-words", "kind": "label", **at, **look})
+            ops.append(scene.Label(f"{key}-words", **at, **look))
         return ops
 
     def _look(self, bar: Bar) -> dict:
@@ -214,7 +214,7 @@ class Timeline:
             heading = f"{heading}{paid}\n{self.schedule.derived()}"
             paid = self.schedule.verdict_brief() if self.asked else ", in turn"
             short = f"{short}{paid}\n{self.schedule.derived_brief()}"
-        return [{"id": "heading", "set": {"heading": heading, "short": short}}]
+        return [scene.Change("heading", heading=heading, short=short)]
 
 
 def panels(names: list[str]) -> list[Op]:
@@ -222,33 +222,31 @@ def panels(names: list[str]) -> list[Op]:
     or dotted line crosses.
     """
     rows = [
-        {
-            "id": f"{name}-{row}",
-            "kind": "row",
-            "panel": "lanes",
-            "y0": top,
-            "y1": top + HEIGHTS[name],
-            "text": row if name == "measured" else f"derived {row}",
-            "short": row if name == "measured" else f"≈ {row}",
-            "rule": False,
-        }
+        scene.Row(
+            f"{name}-{row}",
+            panel="lanes",
+            y0=top,
+            y1=top + HEIGHTS[name],
+            text=row if name == "measured" else f"derived {row}",
+            short=row if name == "measured" else f"≈ {row}",
+            rule=False,
+        )
         for name in names
         for row, top in TOPS[name].items()
     ]
-    bottom = max(row["y1"] for row in rows)
+    bottom = max(row.y1 for row in rows)
     return [
-        {
-            "id": "heading",
-            "panel": "heading",
-            "kind": "panel",
-            "y0": 0,
-            "y1": 1,
-            "px": 18 + 17 * (len(names) - 1),
-            "lead": "Measured",
-            "heading": ".",
-        },
-        {"id": "lanes", "panel": "lanes", "kind": "panel", "y0": -0.1, "y1": bottom + 0.05, "share": 1},
-        {"id": "brought", "panel": "brought", "kind": "panel", "y0": 0, "y1": 1, "px": 18},
+        scene.Panel(
+            "heading",
+            panel="heading",
+            y0=0,
+            y1=1,
+            px=18 + 17 * (len(names) - 1),
+            lead="Measured",
+            heading=".",
+        ),
+        scene.Panel("lanes", panel="lanes", y0=-0.1, y1=bottom + 0.05, share=1),
+        scene.Panel("brought", panel="brought", y0=0, y1=1, px=18),
         *rows,
     ]
 

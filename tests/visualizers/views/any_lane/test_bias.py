@@ -6,7 +6,8 @@ from decoders.registry import get
 from decoders.trace.events import Commit, Propose, Step
 from decoders.trace.scores import OTHERS, Table
 from visualizers.registry import build
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 from visualizers.views.any_lane.bias import factor, in_words
 
 WORDS = {0: b"cat", 1: b"dog", 2: b"cow"}
@@ -21,12 +22,12 @@ ONLY = Table(3, "bias", 0.0, {"kept": 0.1}, "exact", unit="token", rows=[[1.0, 1
 def ops_of(*scores) -> list[list[dict]]:
     """The ops of steps that commit a token each: cat, cow, dog."""
     seen = build("bias", Header([5], WORDS, {}, "lane"))
-    assert seen.head()["ops"]
+    assert to_json(seen.head().ops)
     made = []
     for index, (token, score) in enumerate(zip((0, 2, 1), scores, strict=False)):
         born = Propose(index + 1, index, token, -1.0, "target")
         events = [born, Commit([index + 1], [-1.0]), *([score] if score else [])]
-        made.append(seen.feed(Step(index, events)))
+        made.append(to_json(seen.feed(Step(index, events))))
     return made
 
 

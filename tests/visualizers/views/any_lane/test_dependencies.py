@@ -2,7 +2,8 @@
 
 from decoders.trace.events import Commit, Depend, Propose, Step
 from tests.helpers.view_folding import fold, of_kind, vocabulary
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 from visualizers.views.any_lane.dependencies import Dependencies, height, percent
 
 WORDS = ["Once", " upon", " a", " big", "<b>", " dog", "."]
@@ -111,7 +112,7 @@ def test_without_recorded_attention_it_says_so():
 
 def test_an_engine_without_attention_is_named_as_the_reason():
     view = Dependencies(Header([0, 1, 2], vocabulary(*WORDS), lacks=["attention weights"]))
-    ops = view.feed(Step(0, [Propose(3, 2, 3, -1.0, "target"), Commit([3], [-1.0])]))
+    ops = to_json(view.feed(Step(0, [Propose(3, 2, 3, -1.0, "target"), Commit([3], [-1.0])])))
     heading = next(op["set"]["heading"] for op in ops if op.get("id") == "heading")
     assert heading == ": the engine of this model gives no attention weights."
 

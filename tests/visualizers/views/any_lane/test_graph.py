@@ -13,7 +13,8 @@ from tests.decoders.search.best_first.test_lattice import model as words_model
 from tests.helpers import tiny_models
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.graphs import critical_path
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 from visualizers.views.any_lane.graph import Graph
 
 STORED = sorted((Path(__file__).resolve().parents[4] / "assets" / "examples" / "methods").glob("*.json.gz"))
@@ -23,7 +24,7 @@ DRAWN = ("cell", "node")
 def drawn(trace: Trace) -> tuple[dict[str, dict], list[dict[str, tuple]]]:
     """The marks after all steps, and after each step where every box and square is."""
     view, marks, places = Graph(Header(trace.prompt, trace.vocabulary, trace.shaping, trace.title)), {}, []
-    for ops in [view.head()["ops"], *(view.feed(step) for step in trace.steps)]:
+    for ops in [to_json(view.head().ops), *(to_json(view.feed(step)) for step in trace.steps)]:
         json.dumps(ops, allow_nan=False)
         for op in ops:
             if "kind" in op:

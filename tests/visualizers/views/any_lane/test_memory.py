@@ -2,7 +2,8 @@
 
 from decoders.trace.events import Cell, Commit, Propose, Step
 from decoders.trace.scores import Measure, ScoreName
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 from visualizers.views.any_lane.memory import ALL, Memory
 
 
@@ -23,12 +24,12 @@ def drawn(ops, known):
 
 def test_rows_come_when_layers_differ_and_nothing_is_guessed():
     view = Memory(Header([5, 6], {5: b"a", 6: b"b", 7: b"c"}, {"memory": "subgen"}))
-    known = drawn(view.head()["ops"], {})
+    known = drawn(to_json(view.head().ops), {})
     alike = [Cell(0, 0, 5, "full", level=ALL), Cell(1, 0, 6, "full", level=ALL)]
-    drawn(view.feed(step(0, 2, alike, 0.01, 400.0)), known)
+    drawn(to_json(view.feed(step(0, 2, alike, 0.01, 400.0))), known)
     assert known["m-1.0"]["state"] == "chosen" and "m0.0" not in known
     differ = [Cell(0, 1, 5, "evicted", level="layer 0"), Cell(0, 1, 5, "clustered", level="layer 1")]
-    drawn(view.feed(step(1, 3, differ, 2.0, 100.0)), known)
+    drawn(to_json(view.feed(step(1, 3, differ, 2.0, 100.0))), known)
     assert known["m-1.0"]["gone"] and known["m-1.1"]["gone"] and known["r-1"]["gone"]
     assert known["m0.0"]["state"] == "unreached" and known["m1.0"]["state"] == "live"
     assert known["m0.1"]["state"] == known["m1.1"]["state"] == "chosen"

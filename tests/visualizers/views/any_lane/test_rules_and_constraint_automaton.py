@@ -4,7 +4,7 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 from visualizers.views.any_lane.rules import Rules
 
 PROPERTIES = '{"a": {"enum": ["x", "yy"]}, "bb": {"type": "integer"}}'

@@ -12,7 +12,8 @@ from decoders.trace.events import Commit, Distribution
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.analysis import distribution_stages
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 from visualizers.views.any_lane.sampler import (
     ACROSS,
     BAR,
@@ -51,7 +52,7 @@ def picture(trace, step=0) -> Picture:
     try:
         Picture.ops = lambda self: made.append(self) or view_picture(self)
         for each in trace.steps[: step + 1]:
-            view.feed(each)
+            to_json(view.feed(each))
     finally:
         Picture.ops = view_picture
     return made[-1]
@@ -188,8 +189,8 @@ def test_without_a_draw_or_without_processors_it_says_so():
 def test_all_columns_are_in_sight_even_where_nothing_is_drawn():
     trace = decoded({"temperature": 0.0, "repetition_penalty": 1.2})
     view = Sampler(Header(trace.prompt, trace.vocabulary, trace.parameters))
-    panels = [op for op in view.feed(trace.steps[0]) if op.get("kind") == "panel"]
-    assert view.head()["columns"] == "panel"
+    panels = [op for op in to_json(view.feed(trace.steps[0])) if op.get("kind") == "panel"]
+    assert view.head().columns == "panel"
     assert max(panel.get("columns", 0) for panel in panels) == ACROSS
 
 
@@ -215,7 +216,7 @@ def test_of_many_stages_those_without_a_column_are_named():
     }
     shown = picture(decoded(many))
     assert len(shown.titles) == 9 and len(shown.columns) <= 6
-    words = shown._draw()[0]["text"]
+    words = shown._draw()[0].text
     assert all(title in words for i, title in enumerate(shown.titles) if i not in shown.columns)
 
 

@@ -14,7 +14,7 @@ from explorer.catalog.recorded_runs import FOLDER
 from tests.helpers.said_and_done import TESTED, Done, unlike
 from tests.helpers.view_folding import vocabulary
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 RECORDED = sorted(path.name for path in (FOLDER / "methods").glob("*.json.gz"))
 WORDS = ["Once", " a", " big", " dog", "<b>", "."]

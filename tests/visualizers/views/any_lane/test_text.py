@@ -5,7 +5,8 @@ import math
 from decoders.trace.events import Commit, Depend, Distribution, Propose, Step, Verdict
 from decoders.trace.scores import Rank
 from tests.helpers.view_folding import vocabulary
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 from visualizers.views.any_lane.text import SPACES, Text
 
 WORDS = ["Once", " a", " big", " dog", "<img src=x onerror=alert(1)>", "."]
@@ -14,10 +15,10 @@ WORDS = ["Once", " a", " big", " dog", "<img src=x onerror=alert(1)>", "."]
 def chips(steps: list[list]) -> list[dict]:
     """The chips in order after all steps, the prompt's two left out; hidden ones are gone."""
     view = Text(Header([0, 1], vocabulary(*WORDS), {}))
-    marks = {op["id"]: dict(op) for op in view.head()["ops"]}
+    marks = {op["id"]: dict(op) for op in to_json(view.head().ops)}
     assert [m["state"] for m in marks.values()] == ["prompt", "prompt"]
     for index, events in enumerate(steps):
-        for op in view.feed(Step(index, events)):
+        for op in to_json(view.feed(Step(index, events))):
             if "kind" in op:
                 assert op["id"] not in marks
                 marks[op["id"]] = dict(op)
@@ -98,7 +99,7 @@ def test_what_a_round_copied_from_is_marked_while_that_round_is_shown():
     spans, told = {}, []
     plain = [propose(2, 1, 0), Commit([2], [-1.0])]
     for index, events in enumerate((plain, copied, [propose(4, 3, 5), Commit([4], [-1.0])])):
-        for op in view.feed(Step(index, events)):
+        for op in to_json(view.feed(Step(index, events))):
             spans |= {op["id"]: op["set"]["span"]} if "span" in op.get("set", {}) else {}
         told.append({chip: span for chip, span in spans.items() if span})
     assert told == [{}, {"p0": "matched", "c1": "matched", "p1": "copied"}, {}]
@@ -112,9 +113,9 @@ def test_a_chip_knows_how_its_token_reads_in_the_text():
     def read(op: dict) -> str:
         return op.get("plain", op["text"].translate(SPACES))
 
-    prompt = [read(op) for op in view.head()["ops"]]
+    prompt = [read(op) for op in to_json(view.head().ops)]
     events = [propose(node, node - 1, node) for node in (2, 3, 4, 5)]
-    ops = view.feed(Step(0, [*events, Commit([2, 3, 4, 5], [-0.1] * 4)]))
+    ops = to_json(view.feed(Step(0, [*events, Commit([2, 3, 4, 5], [-0.1] * 4)])))
     texts = [read(op) for op in ops if op.get("kind") == "chip"]
     assert "".join(prompt + texts) == "Once a\näh" + "ö"
     assert [op["text"] for op in ops if op.get("kind") == "chip"][:2] == ["↵", "‹c3›"]

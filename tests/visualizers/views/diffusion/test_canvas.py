@@ -3,7 +3,7 @@
 from decoders.lane import Lane, Limits
 from decoders.models.tabular_denoiser import TabularDenoiser
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 
 END = 2  # the token that ends a text
 

@@ -10,7 +10,8 @@ from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Distribution, Propose, Step
 from decoders.trace.scores import Rank
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 from visualizers.views.sampling.token_graph import ACROSS, TALL, WIDE, TokenGraph, bent, formula
 
 WORDS = ["a", "b", "c", "d", "<b>"]
@@ -97,7 +98,7 @@ def test_the_candidates_of_the_newest_step_and_the_one_that_was_turned_aside():
     ).run()
     view = TokenGraph(Header(trace.prompt, trace.vocabulary, trace.parameters))
     view.head()
-    ops = view.feed(trace.steps[0])
+    ops = to_json(view.feed(trace.steps[0]))
     texts = [op["text"] for op in ops if op.get("kind") == "label"]
     assert texts[:4] == ["● a", "p .55  run 1  = .35", "b", "p .15  run 1  = −.05"]
     assert not [op for op in ops if op.get("role") == "rejected"], (
@@ -108,10 +109,10 @@ def test_the_candidates_of_the_newest_step_and_the_one_that_was_turned_aside():
     ).run()
     view = TokenGraph(Header(forced.prompt, forced.vocabulary, forced.parameters))
     view.head()
-    ops = view.feed(forced.steps[0])
+    ops = to_json(view.feed(forced.steps[0]))
     (aside,) = [op for op in ops if op.get("role") == "rejected"]
     assert forced.output() == [3] and aside["points"] == bent(3, 0.5, 1, 0.5)
-    after = view.feed(Step(1, [Propose(7, 6, 0, -1.0, "target"), Commit([7], [-1.0])]))
+    after = to_json(view.feed(Step(1, [Propose(7, 6, 0, -1.0, "target"), Commit([7], [-1.0])])))
     assert {"id": aside["id"], "set": {"gone": True}} in after
 
 

@@ -7,8 +7,9 @@ import pytest
 from decoders.trace.events import Commit, Propose, Step, Verdict
 from decoders.trace.scores import Rank
 from tests.helpers.view_folding import fold, of_kind, vocabulary
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
 from visualizers.scene.tree_rows import Slots
+from visualizers.scene.view import Header
 from visualizers.views.search.beam_tree import BeamTree
 
 WORDS = ["Once", " a", " big", " dog", "<b>", "."]
@@ -136,7 +137,7 @@ def test_slots_give_the_best_child_its_parents_row_and_others_the_nearest():
 
 def test_a_step_is_said_in_one_sentence():
     view = BeamTree(Header(PROMPT, vocabulary(*WORDS), {"num_beams": 2}))
-    (said,) = [op["say"] for op in view.feed(Step(0, two_beams()[0])) if "say" in op]
+    (said,) = [op["say"] for op in to_json(view.feed(Step(0, two_beams()[0]))) if "say" in op]
     assert said == "Step 1: ␣dog leads, sum −0.40, 2 live, 1 dropped at once."
 
 

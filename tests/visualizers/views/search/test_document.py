@@ -9,7 +9,8 @@ from decoders.models.loading import load
 from decoders.trace.events import Propose
 from decoders.trace.scores import Rank, Score
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 from visualizers.views.search.document import FIRST, FLAG, Document
 
 WORDS = ["The cat sat. The dog ran. A bird flew.\n\nWho ran?\nAnswer:", " The", " dog", " A"]
@@ -50,7 +51,7 @@ def test_a_real_run_has_a_flag_and_a_curve_for_each_passage(llama_tiny):
     lane = Lane("cfic", llama_tiny.encode(prompt), {"target": llama_tiny}, {"passages": 2}, limits=Limits(40))
     trace = lane.run()
     view = Document(Header.of(trace))
-    ops = [op for step in trace.steps for op in view.feed(step)]
+    ops = [op for step in trace.steps for op in to_json(view.feed(step))]
     assert len(view.sentences) == 3 and len(view.flags) == 2 and len(view.curves) == 2
     assert sum(op.get("state") == "chosen" for op in ops) == 2
     assert len(of_kind({op["id"]: op for op in ops if "kind" in op}, "cell")) >= 4

@@ -2,7 +2,7 @@
 
 from decoders.lane import Lane, Limits
 from visualizers.registry import deltas
-from visualizers.scene.marks import Header
+from visualizers.scene.view import Header
 from visualizers.views.speculative.accepted_lengths import scale
 
 

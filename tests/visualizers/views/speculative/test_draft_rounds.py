@@ -2,7 +2,8 @@
 
 from decoders.trace.events import Commit, Distribution, Propose, Step, Verdict
 from tests.helpers.view_folding import fold, of_kind, vocabulary
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 from visualizers.views.any_lane.text import Text
 from visualizers.views.speculative.draft_rounds import DraftRounds
 
@@ -126,7 +127,7 @@ def test_no_two_cells_overlap():
 
 def test_a_round_is_said_in_one_sentence():
     view = DraftRounds(Header(PROMPT, vocabulary(*WORDS), {}))
-    (said,) = [op["say"] for op in view.feed(Step(0, chain())) if "say" in op]
+    (said,) = [op["say"] for op in to_json(view.feed(Step(0, chain()))) if "say" in op]
     assert (
         said == "Round 1: 1 of 3 drafted tokens accepted; “<b>” rejected (p .04, q .07, u .90), "
         "“␣dog” written instead."
@@ -150,6 +151,8 @@ def test_a_verdict_in_a_later_round_changes_the_cell_where_it_stands():
     marks, ops = fold(DraftRounds, [first, second], [0], ["a", "b", "c"])
     assert marks["n2"]["state"] == "rejected" and marks["n2"]["fill"] == "tint"
     assert marks["n2"]["glyph"] == "✕" and marks["n2"]["hover"][1] == "Unlikely."
+    (born,) = [op for op in ops[0] if op.get("id") == "n2"]
+    assert born["state"] == "live", "a step back shows the verdict of a later round"
 
 
 def test_what_passes_though_the_target_would_have_said_something_else_has_a_state_of_its_own():
@@ -159,7 +162,7 @@ def test_what_passes_though_the_target_would_have_said_something_else_has_a_stat
         marks, _ = fold(DraftRounds, [events], PROMPT, WORDS, temperature=temperature)
         assert marks["n2"]["state"] == state
         text = Text(Header(PROMPT, vocabulary(*WORDS), {"temperature": temperature}))
-        chips = [op for op in text.feed(Step(0, events)) if op.get("kind") == "chip"]
+        chips = [op for op in to_json(text.feed(Step(0, events))) if op.get("kind") == "chip"]
         assert next(chip["state"] for chip in chips if chip["node"] == 2) == state
 
 
@@ -173,7 +176,7 @@ def test_a_token_that_was_never_reached_beside_a_rejected_one_is_drawn():
 
 def test_a_row_says_where_it_ends_when_it_is_folded():
     """What was never reached is left out there: a row of nothing else would be an empty one."""
-    assert [run([chain()])["r1"][name] for name in ("to", "folds_to")] == [3, 2]
+    assert [run([chain()])["r1"][name] for name in ("last", "folds_to")] == [3, 2]
     waits = [Propose(n, n - 1, 1, -0.1, "draft") for n in (1, 2, 3)]
     first = [*waits, Verdict(1, "accepted"), Commit([1], [-0.1])]
     assert fold(DraftRounds, [first], [0], ["a", "b"])[0]["r1"]["folds_to"] == 3

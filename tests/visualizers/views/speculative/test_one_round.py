@@ -5,7 +5,8 @@ import pytest
 from decoders.trace.events import Commit, Propose, Step, Verdict
 from decoders.trace.scores import Measure
 from tests.helpers.view_folding import fold, of_kind, vocabulary
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 from visualizers.views.speculative.one_round import AT, BAR, OneRound
 
 WORDS = ["Once", " a", " big", " dog", "<b>"]
@@ -100,7 +101,9 @@ def test_the_next_round_takes_the_place_of_the_last():
     marks = run([round_of(), [Propose(7, 6, 2, -0.5, "target"), Commit([7], [-0.5])]])
     assert {m["node"] for m in of_kind(marks, "node")} == {6, 7}
     view = OneRound(Header(PROMPT, vocabulary(*WORDS), {}))
-    assert not [op for op in view.feed(Step(0, round_of())) if op.get("set")]  # nothing to hide at first
+    assert not [
+        op for op in to_json(view.feed(Step(0, round_of()))) if op.get("set")
+    ]  # nothing to hide at first
 
 
 def test_a_number_that_is_watched_against_its_limit_has_a_panel_of_its_own():

@@ -5,7 +5,8 @@ import pytest
 from decoders.trace.events import Commit, Forward, Propose, Step, Verdict
 from tests.helpers.view_folding import PLACE
 from visualizers.analysis.overlap import Bar, Schedule, milliseconds
-from visualizers.scene.marks import Header
+from visualizers.scene.layout import to_json
+from visualizers.scene.view import Header
 from visualizers.views.speculative.timeline import Timeline, scale
 
 WORDS = {0: b"<img src=x onerror=alert(1)>", 1: b" a"}
@@ -49,9 +50,9 @@ def hand_trace() -> list[Step]:
 def drawn(steps: list[Step], **parameters) -> dict[str, dict]:
     """The marks after all steps. Ids are unique and nothing moves."""
     view = Timeline(Header([0], WORDS, parameters))
-    marks = {op["id"]: dict(op) for op in view.head()["ops"]}
+    marks = {op["id"]: dict(op) for op in to_json(view.head().ops)}
     for step in steps:
-        for op in view.feed(step):
+        for op in to_json(view.feed(step)):
             if "kind" in op:
                 assert op["id"] not in marks
                 marks[op["id"]] = dict(op)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from decoders.trace.token_text import visible
 from visualizers.registry import build, names
-from visualizers.scene.marks import cells, fit, probability, three_digits, visible
+from visualizers.scene.words import cells, fit, probability, three_digits
 
 
 def test_white_space_and_split_bytes_are_shown():
