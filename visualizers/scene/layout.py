@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from visualizers.scene.marks import Mark, Number, Op, Row
+from visualizers.scene import sizes
+from visualizers.scene.marks import Mark, Number, Op, Panel, Row
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,14 +67,89 @@ class Layout:
     patched: bool | None = None
     notes: str | None = None
     note_title: str | None = None
-    axis: str | None = ""
+    axis: str | None = "token position"
 
     def to_json(self) -> dict[str, Any]:
-        """As the player reads it: without what is not set."""
+        """As the player reads it: without what is not set; `axis` is always there."""
         own = {one.name: getattr(self, one.name) for one in fields(self)}
-        said = {name: value for name, value in own.items() if value is not None and name != "axis"}
-        axis = {} if self.axis == "" else {"axis": self.axis}
-        return {**said, **axis, "ops": to_json(self.ops)}
+        said = {name: value for name, value in own.items() if value is not None}
+        return {**said, "axis": self.axis, "ops": to_json(self.ops)}
+
+
+@dataclass(slots=True, kw_only=True)
+class Columns(Layout):
+    """A column for each token; above each other, what is said of it."""
+
+    first: int | None = 1
+    column: Number | None = sizes.TOKEN
+    right: Number | None = sizes.MARGIN
+    overview: str | None = "amount"
+
+
+@dataclass(slots=True, kw_only=True)
+class Rounds(Layout):
+    """Rounds, iterations or steps below each other, in columns of tokens."""
+
+    first: int | None = 1
+    column: Number | None = sizes.TOKEN
+    row: Number | None = sizes.ROW
+    right: Number | None = sizes.MARGIN
+    overview: str | None = "piled"
+
+
+@dataclass(slots=True, kw_only=True)
+class Table(Layout):
+    """A table for each step, below each other, in columns of its own."""
+
+    first: int | None = 1
+    row: Number | None = sizes.ROW
+    left: Number | None = sizes.MARGIN
+    right: Number | None = sizes.MARGIN
+    clip: bool | None = True
+    axis: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Tree(Layout):
+    """Branches that grow to the right."""
+
+    first: int | None = 0
+    left: Number | None = sizes.MARGIN
+    overview: str | None = "rows"
+
+
+@dataclass(slots=True, kw_only=True)
+class Graph(Layout):
+    """Boxes that stay where they are, and what leads from one to another."""
+
+    left: Number | None = sizes.MARGIN
+    right: Number | None = sizes.MARGIN
+    axis: str | None = None
+
+
+def heading(
+    lead: str | None = None,
+    heading: str | None = None,
+    short: str | None = None,
+    px_narrow: int | None = sizes.HEADING_NARROW,
+) -> Panel:
+    """The line above a picture that says what has come out so far; two lines on a phone."""
+    return Panel(
+        "heading",
+        panel="heading",
+        y0=0,
+        y1=1,
+        px=sizes.HEADING,
+        px_narrow=px_narrow,
+        lead=lead,
+        heading=heading,
+        short=short,
+    )
+
+
+def token_line() -> Panel:
+    """The line with the tokens of the text."""
+    return Panel("tokens", y0=-0.55, y1=0.55, px=sizes.TOKENS)
 
 
 def to_json(ops: Iterable[Op]) -> list[dict[str, Any]]:

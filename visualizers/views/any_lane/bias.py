@@ -12,7 +12,8 @@ from typing import Any
 from decoders.trace.number_format import many
 from decoders.trace.scores import OTHERS, ScoreName, Table
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -95,21 +96,18 @@ class Bias:
     def head(self) -> Layout:
         """Title, question, layout and legend."""
         shares = [[0, "0"], [0.5, ".5"], [1, "1"]]
-        return Layout(
+        return Columns(
             question=QUESTION,
-            first=1,
-            column=46,
+            column=sizes.MARKED,
             left=74,
             left_narrow=62,
-            right=8,
-            gap=4,
-            overview="amount",
+            gap=sizes.GAP,
             ops=[
-                scene.Panel("summary", y0=0, y1=1, px=20, px_narrow=70),
+                heading(px_narrow=70),
                 scene.Panel("rather", y0=-0.05, y1=1.05, px=24, from_px=LOW),
                 scene.Panel("laws", y0=1.04, y1=-0.04, share=1, ticks=shares),
                 scene.Panel("times", y0=-0.05, y1=1.05, px=22),
-                scene.Panel("tokens", y0=-0.53, y1=0.53, px=26),
+                token_line(),
                 scene.Row("row-rather", panel="rather", y0=0, y1=1, text="rather", rule=False),
                 scene.Row("row-times", panel="times", y0=0, y1=1, text="too likely", rule=False),
             ],
@@ -220,7 +218,7 @@ class Bias:
         """What the mask has made of the whole text so far."""
         if not self.measured:
             words = "the bias of the mask was not measured"
-            return scene.Change("summary", lead="", heading=words, short=words)
+            return scene.Change("heading", lead="", heading=words, short=words)
         times = math.exp(max(-700.0, min(700.0, self.log)))
         bent = "as likely as it should be" if close(times) else f"{in_words(times)} than it should be"
         how = "exact"
@@ -229,7 +227,7 @@ class Bias:
             how = "estimated" + (f", within a factor of {spread}" if spread != "1.0" else "")
         left = f"; {many(self.unknown, 'token')} of which too little is known" if self.unknown else ""
         return scene.Change(
-            "summary", lead=f"the mask makes this text {bent}", heading=f" ({how}{left}).", short=f" ({how})."
+            "heading", lead=f"the mask makes this text {bent}", heading=f" ({how}{left}).", short=f" ({how})."
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from decoders.trace.events import Commit, Distribution
 from decoders.trace.number_format import many
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -40,20 +40,16 @@ class Constraint:
     def head(self) -> Layout:
         """Title, question, layout and legend."""
         shares = [[0, "0"], [0.5, ".5"], [1, "1"]]
-        return Layout(
+        return Columns(
             question=QUESTION,
-            first=1,
-            column=42,
             left=74,
             left_narrow=60,
-            right=8,
-            overview="amount",
             ops=[
-                scene.Panel("summary", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("forbidden", y0=-0.1, y1=NAMED + 0.1, px=54, from_px=LOW),
                 scene.Panel("mass", y0=1.04, y1=-0.04, share=1, ticks=shares),
                 scene.Panel("counts", y0=-0.1, y1=1.1, px=24),
-                scene.Panel("tokens", y0=-0.55, y1=0.55, px=30),
+                token_line(),
                 scene.Row("row-forbidden", panel="forbidden", y0=0, y1=NAMED, text="forbidden", rule=False),
                 scene.Row("row-counts", panel="counts", y0=0, y1=1, text="allowed", rule=False),
             ],
@@ -148,7 +144,7 @@ class Constraint:
         """What the constraint cost so far."""
         lead = f"kept so far {power(self.logkept)}"
         long = f", the product of what was kept at each token; {many(self.only, 'token')} had no alternative."
-        return [scene.Change("summary", lead=lead, heading=long, short=f"; {self.only} without choice.")]
+        return [scene.Change("heading", lead=lead, heading=long, short=f"; {self.only} without choice.")]
 
 
 def power(log: float) -> str:

@@ -12,7 +12,8 @@ import networkx as nx
 from decoders.trace.events import Commit
 from decoders.trace.scores import AutomatonEdge, AutomatonState
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Graph, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.spread import spread
 from visualizers.scene.view import Header, view
@@ -60,21 +61,18 @@ class ConstraintAutomaton:
 
     def head(self) -> Layout:
         """Title, question and layout."""
-        return Layout(
+        return Graph(
             question="Which state is the output in? What may come next? Where may it end?",
             first=1,
             column=CHARACTER,
             widest=1.25 * CHARACTER,
             columns="seen",
-            row=26,
+            row=sizes.ROW,
             row_min=22,
             row_tall=44,
-            left=8,
-            right=8,
-            axis=None,
             patched=True,
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=22, px_narrow=38),
+                heading(),
                 scene.Panel("graph", y0=-1.3, y1=4, share=1, grow=True),
             ],
             legend=[
@@ -146,7 +144,7 @@ class ConstraintAutomaton:
         """The mark of the current place, a new one at each step: no mark moves."""
         before = [scene.Change(f"here{self.dots}", gone=True)] if self.dots else []
         self.dots += 1
-        spot = {"x": where[0], "y": where[1], "glyph": "dot", "role": "live", "size": 13}
+        spot = {"x": where[0], "y": where[1], "glyph": "dot", "role": "live", "size": sizes.SENTENCE}
         return [*before, scene.Symbol(f"here{self.dots}", panel="graph", **spot)]
 
     # ---- places ------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ costs a constant number of ops.
 from decoders.trace.events import Commit, Depend, Propose
 from decoders.trace.token_text import visible
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 
@@ -35,13 +36,11 @@ class Dependencies:
 
     def head(self) -> Layout:
         """Title, question and layout of the view."""
-        return Layout(
+        return Columns(
             question="Which earlier tokens was this one predicted from?",
             first=1 - self.prompt,
-            column=44,
             left=84,
             left_narrow=66,
-            right=8,
             overview="piled",
             ops=panels() + [self._token(node, "prompt", "tint") for node in range(self.prompt)],
             legend=[
@@ -107,9 +106,9 @@ class Dependencies:
                 "priority": 2,
                 "weight": round(weight, 4),
             }
-            look = {"role": "ink", "size": 11, "align": "center"}
+            look = {"role": "ink", "size": sizes.SMALL, "align": "center"}
             ops.append(scene.Label(f"w{node}-{source}", text=percent(weight), **place, **look))
-        ops.append(scene.Change("heading", lead=self._shown(node), **heading(self.drawn, self.unknown)))
+        ops.append(scene.Change("heading", lead=self._shown(node), **explained(self.drawn, self.unknown)))
         ops.append(scene.Front(self.columns[node], 0))
         if looks:
             weight, source = looks[0]
@@ -168,7 +167,7 @@ def panels() -> list[Op]:
     ]
 
 
-def heading(drawn: list[tuple[float, int]], unknown: bool = False) -> dict:
+def explained(drawn: list[tuple[float, int]], unknown: bool = False) -> dict:
     """What follows the token's name: what the weight is, the share shown, a warning; a form for phones.
     unknown: the engine of the model gives no attention weights.
     """

@@ -11,7 +11,8 @@ import math
 from decoders.trace.events import Commit, Distribution, Propose
 from decoders.trace.token_text import visible
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 from visualizers.scene.words import cells, fit, probability
@@ -49,13 +50,9 @@ class Entropy:
     def head(self) -> Layout:
         """Title, question and layout of the view."""
         fork = f"fork: > {self.fork_bits:g} bits, second > {probability(self.fork_second)}"
-        return Layout(
+        return Columns(
             question=QUESTION,
-            first=1,
-            column=42,
             left=34,
-            right=8,
-            overview="amount",
             ops=panels(),
             legend=[
                 ["step", "▂▃", "soft", "entropy (bits)"],
@@ -145,7 +142,7 @@ class Entropy:
         look = {
             "face": "mono",
             "role": "ink",
-            "size": 11,
+            "size": sizes.SMALL,
             "align": "center",
             "priority": 3,
             "weight": round(bits, 3),
@@ -184,7 +181,7 @@ def panels() -> list[Op]:
         scene.Panel("forks", y0=2.8, y1=0, px=42, from_px=ROOMIEST),
         scene.Panel("bits", y0=6, y1=0, share=0.82, ticks=ticks(6)),
         scene.Panel("mass", y0=1.1, y1=0, share=0.18, ticks=shares, from_px=ROOMY),
-        scene.Panel("tokens", y0=-0.55, y1=0.55, px=28),
+        token_line(),
     ]
 
 

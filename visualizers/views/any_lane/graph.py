@@ -8,7 +8,7 @@ no strategy.
 from dataclasses import replace
 
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene.layout import Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 from visualizers.views.any_lane.graph_tokens import Tokens
@@ -25,7 +25,7 @@ class Graph:
     def head(self) -> Layout:
         """Title, question, layout and panels."""
         panels = [
-            scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+            heading(),
             scene.Panel("graph", y0=self.shape.TOP, y1=1, share=1, grow=True),
         ]
         own = self.shape.head()

@@ -18,7 +18,8 @@ from visualizers import scene
 from visualizers.analysis.distribution_stages import tolerated
 from visualizers.graphs.lattice import merged
 from visualizers.graphs.token_tree import is_draft, read, trunk
-from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene import sizes
+from visualizers.scene.layout import Graph, Layout, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.verdict_marks import GLYPHS, STATES, look
 from visualizers.scene.view import Header
@@ -58,18 +59,16 @@ class Tokens:
         text = visible(self.header.vocabulary.get(self.header.prompt[-1], b"?"))
         place = {"panel": "graph", "node": self.root, "x": 0, "y": 0, "w": WIDE, "h": TALL, "text": text}
         seen = {"state": "prompt", "fill": "tint", "hover": [f"{text}  the end of the prompt"]}
-        return Layout(
+        return Graph(
             question="What was opened or drafted? Where do paths meet? What do all texts share?",
             first=0,
-            row=28,
+            row=sizes.BOX,
             row_tall=44,
-            column=60,
+            column=sizes.WORD,
             column_narrow=54,
             wide=66,
             widest=84,
-            right=8,
             overview="rows",
-            left=8,
             axis="token position",
             ops=[
                 scroll_row(0, "graph", -0.5, 0.5),

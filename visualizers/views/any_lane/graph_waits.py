@@ -10,7 +10,8 @@ from decoders.trace.number_format import many
 from decoders.trace.token_text import visible
 from visualizers import scene
 from visualizers.graphs.links import Waits, critical_path
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Graph, Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header
 
@@ -32,16 +33,15 @@ class Waiting:
 
     def head(self) -> Layout:
         """Question and layout."""
-        return Layout(
+        return Graph(
             question="Which positions waited for which others? How many iterations were unavoidable?",
             first=1,
-            row=26,
+            row=sizes.ROW,
             row_tall=44,
-            column=60,
+            column=sizes.WORD,
             column_narrow=54,
             wide=66,
             widest=84,
-            right=8,
             overview="rows",
             left=92,
             left_narrow=30,

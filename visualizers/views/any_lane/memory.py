@@ -10,7 +10,7 @@ import math
 from decoders.trace.events import Cell
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -49,19 +49,16 @@ class Memory:
     def head(self) -> Layout:
         """Title, question, layout and legend."""
         ticks = [[0, "≤ 10⁻⁴"], [0.4, "0.01"], [0.8, "1"]]
-        return Layout(
+        return Columns(
             question=QUESTION,
-            first=1,
             column=26,
             wide=44,
             left=84,
             left_narrow=64,
-            right=8,
-            overview="amount",
             ops=[
-                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=52),
+                heading(px_narrow=52),
                 scene.Panel("kl", y0=1.08, y1=-0.08, px=84, ticks=ticks),
-                scene.Panel("tokens", y0=-0.55, y1=0.55, px=26),
+                token_line(),
                 scene.Panel("map", y0=-0.6, y1=self._rows() - 0.4, px=max(40, ROW * self._rows())),
             ],
             legend=[

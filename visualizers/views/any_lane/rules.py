@@ -7,7 +7,8 @@ into lines at its brackets.
 from decoders.trace.events import Commit
 from decoders.trace.scores import ConstraintPlace
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Graph, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 
@@ -45,20 +46,18 @@ class Rules:
             scene.Label(f"w{row}", x=indent + 0.5, y=row + 0.5, text=self._shown(line), **LOOK)
             for row, (indent, line) in enumerate(self.lines)
         ]
-        return Layout(
+        return Graph(
             question="Which rule does the output follow now? What may come next?",
             first=1,
             column=CHARACTER,
             widest=CHARACTER,
             columns=max((indent + len(line) for indent, line in self.lines), default=1),
-            row=20,
+            row=sizes.LINE,
             row_min=16,
             row_tall=22,
             left=12,
-            right=8,
-            axis=None,
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=22, px_narrow=38),
+                heading(),
                 scene.Panel("text", y0=-0.2, y1=len(self.lines), share=1, grow=True),
                 scene.Row("whole", panel="text", y0=0, y1=len(self.lines), text="", rule=False),
                 *words,

@@ -12,6 +12,7 @@ from decoders.trace.events import Commit, Distribution, Propose
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
 from visualizers.analysis import distribution_stages
+from visualizers.scene import sizes
 from visualizers.scene.layout import Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
@@ -51,7 +52,7 @@ class Sampler:
             column=4,
             column_narrow=3,
             left=GUTTER,
-            right=6,
+            right=sizes.MARGIN,
             axis=None,
             legend=[
                 ["cell:amount", "▬", "soft", "probability"],
@@ -217,7 +218,7 @@ class Picture:
                 "role": "ink" if here else "soft",
                 "bold": here,
                 "priority": 1 if here else 3,
-                "size": 10,
+                "size": sizes.TINY,
             }
             bar = self._bar(x, y, p * scale, hover=[lines], node=self.node, **look)
             return [bar, self._label("rows", x + p * scale + 0.4, y, percent(p), weight=p, **number)]
@@ -254,9 +255,9 @@ class Picture:
             look["hover"] = [*look["hover"], "this bar is cut: it is longer than there is room for"]
             half = (room - CUT) / 2
             bars = [self._bar(x, y, half, **look), self._bar(x + half + CUT, y, half, **look)]
-            cut = {"align": "center", "role": "unreached", "priority": 1, "size": 10}
+            cut = {"align": "center", "role": "unreached", "priority": 1, "size": sizes.TINY}
             bars.append(self._label("rows", x + room / 2, y, "//", **cut))
-        number = {"role": "soft", "weight": left, "size": 10}
+        number = {"role": "soft", "weight": left, "size": sizes.TINY}
         return [*bars, self._label("rows", x + min(width, room) + 0.4, y, percent(left), **number)]
 
     # ---- the draw ----------------------------------------------------------------------------
@@ -277,7 +278,7 @@ class Picture:
         if math.fsum(end - start for _, start, end in pieces) < 1 - 1e-6:
             marks.append(self._piece(0.0, 1.0, None))  # the others' places are not recorded
         marks += [self._piece(start, end, token) for token, start, end in pieces]
-        at = {"x": round(LEFT + ACROSS * u, 3), "y": DRAW_TOP - 3, "size": 12}
+        at = {"x": round(LEFT + ACROSS * u, 3), "y": DRAW_TOP - 3, "size": sizes.TEXT}
         return [*marks, self._mark(scene.Symbol, "draw", glyph="triangle", role="amber", **at)]
 
     def _undrawn(self) -> str:

@@ -12,7 +12,7 @@ from decoders.trace.events import Forward, Propose
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -38,16 +38,12 @@ class Threshold:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Columns(
             question=QUESTION,
-            first=1,
-            column=42,
             left=92,
             left_narrow=84,
-            right=8,
-            overview="amount",
             ops=[
-                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("number", y0=self.ceiling, y1=0, share=1, ticks=ticks(self.ceiling)),
                 scene.Panel("rows", y0=-0.1, y1=ROWS + 0.1, px=34 * ROWS),
             ],

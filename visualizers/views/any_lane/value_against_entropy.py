@@ -13,8 +13,9 @@ from decoders.trace.events import Distribution
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure
 from visualizers import scene
+from visualizers.scene import sizes
 from visualizers.scene.axis_scale import Scale
-from visualizers.scene.layout import Layout
+from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -65,24 +66,24 @@ class ValueAgainstEntropy:
                 scene.Panel(f"n{at}", y0=1, y1=0, share=1, ticks=[]),
             )
         ]
-        return Layout(
+        return Columns(
             question=QUESTION,
             ops=[
-                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 *panels,
             ],
             first=0,
             columns=BITS,
             column=24,
             widest=400,
-            gap=6,
+            gap=sizes.GAP,
             left=44,
-            right=8,
             axis="entropy, bits",
             legend=[
                 ["symbol:live", "★", "live", "the newest token"],
                 ["symbol:ink", "●", "ink", "a token before it"],
             ],
+            overview=None,
         )
 
     def feed(self, step) -> list[Op]:

@@ -8,7 +8,7 @@ traces share a panel, each relative to its own scale.
 
 from decoders.trace.scores import Measure
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -34,18 +34,14 @@ class ValuesPerToken:
     def head(self) -> Layout:
         """Title, question, layout and legend."""
         ticks = [[0, "0"], [0.5, "½"], [1, "full"]]
-        return Layout(
+        return Columns(
             question=QUESTION,
-            first=1,
-            column=42,
             left=98,
             left_narrow=84,
-            right=8,
-            overview="amount",
             ops=[
-                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("traces", y0=1.08, y1=-0.08, share=1, ticks=ticks),
-                scene.Panel("tokens", y0=-0.55, y1=0.55, px=30),
+                token_line(),
                 scene.Panel("bars", y0=-0.1, y1=len(LOOKS) + 0.1, px=20 * len(LOOKS)),
             ],
             legend=[

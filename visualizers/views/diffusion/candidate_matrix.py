@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Table
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -28,20 +29,14 @@ class CandidateMatrix:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Table(
             question="How much do the candidates agree? Which one is nearest to all?",
             ops=[scene.Panel("table", y0=-0.1, y1=8, share=1, grow=True)],
-            first=1,
-            row=24,
-            column=22,
+            column=sizes.LETTER,
             column_narrow=16,
             wide=36,
             widest=60,
             columns=28,
-            clip=True,
-            left=8,
-            right=8,
-            axis=None,
             legend=[
                 ["cell:chosen", "■", "chosen", "chosen: the lowest mean"],
                 ["cell:amount", "▪", "soft", "word error rate, if the candidate of that column were right"],

@@ -8,7 +8,8 @@ from decoders.trace.events import Cell
 from decoders.trace.number_format import many
 from decoders.trace.token_text import visible
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 from visualizers.views.diffusion.cell_states import FILLED, fields
@@ -30,19 +31,16 @@ class Canvas:
 
     def head(self) -> Layout:
         """Title, question and layout; positions come with the first step."""
-        return Layout(
+        return Rounds(
             question="Where does the text appear first? What would the model put at the masks?",
-            first=1,
-            column=46,
+            column=sizes.MARKED,
             column_narrow=38,
             wide=72,
             axis=None,
             columns=COLUMNS,
-            row=26,
             row_tall=34,
             left=40,
             left_narrow=30,
-            right=8,
             legend=[
                 ["cell:accepted", "■", "accepted", "filled now"],
                 ["cell:bonus", "■", "bonus", "filled by a branch"],
@@ -56,6 +54,7 @@ class Canvas:
                 ["cell:dotted", "┄", "soft", "mask"],
                 ["cell:pruned", "✕", "pruned", "after the end"],
             ],
+            overview=None,
         )
 
     def feed(self, step) -> list[Op]:

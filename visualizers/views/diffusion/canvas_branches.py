@@ -9,7 +9,8 @@ from decoders.trace.events import Cell, Forward
 from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Table, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -35,26 +36,22 @@ class CanvasBranches:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Table(
             question="Which canvas leaves the model most confident? How likely was its extra token?",
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("tables", y0=-0.1, y1=8, share=1, grow=True),
             ],
-            first=1,
-            row=22,
             row_tall=30,
-            column=22,
+            column=sizes.LETTER,
             column_narrow=7,
             wide=28,
             widest=40,
             columns=int(STRIP) + WIDEST,
-            clip=True,
             left=112,
             left_narrow=64,
             right=62,
             right_narrow=34,
-            axis=None,
             legend=[
                 ["cell:accepted", "■", "accepted", "filled now; as a bar: C of the winner"],
                 ["cell:bonus", "■", "bonus", "the token that a branch adds"],

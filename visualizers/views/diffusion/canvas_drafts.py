@@ -8,7 +8,8 @@ may follow it. Knows no strategy.
 from decoders.trace.events import Cell, Forward
 from decoders.trace.number_format import many
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import STATES
@@ -40,16 +41,15 @@ class CanvasDrafts:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Rounds(
             question="Which drafted steps did a forward verify? Where did the model choose otherwise?",
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("drafts", y0=-0.1, y1=8, share=1, grow=True),
             ],
             first=0,
-            row=26,
             row_tall=32,
-            column=78,
+            column=sizes.PHRASE,
             column_narrow=60,
             tight=50,
             clip=True,
@@ -68,6 +68,7 @@ class CanvasDrafts:
                 ["cell:unreached", "┄", "unreached", "after a rejected one"],
                 ["cell:pruned", "▢", "pruned", "the same canvas, reached in another order"],
             ],
+            overview=None,
         )
 
     def feed(self, step) -> list[Op]:

@@ -10,7 +10,8 @@ from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.token_text import visible
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 from visualizers.views.diffusion.cell_states import FILLED, bits, fields
@@ -37,15 +38,14 @@ class CanvasGrid:
 
     def head(self) -> Layout:
         """Title, question and layout."""
-        return Layout(
+        return Rounds(
             question=ASKS[not self.first],
             first=self.first,
-            column=31,
+            column=sizes.SLOT,
             wide=46,
             tightest=14,
             steady=True,
             tightest_narrow=6,
-            row=24,
             left=52,
             left_narrow=30,
             right=104,

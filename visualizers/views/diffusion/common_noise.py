@@ -9,7 +9,8 @@ import math
 
 from decoders.trace.events import Distribution
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, STATES, look
@@ -32,18 +33,13 @@ class CommonNoise:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Rounds(
             question="Where do both distributions pick the same token under the same noise?",
             ops=[scene.Panel("rounds", y0=-0.15, y1=8, share=1, grow=True)],
-            first=1,
-            row=24,
             column=52,
             wide=60,
             left=92,
             left_narrow=46,
-            right=8,
-            axis="token position",
-            overview="piled",
             legend=[
                 ["cell:accepted", "■", "accepted", "the same winner in both bars: accepted"],
                 ["cell:rejected", "✕", "rejected", "the mixture has another winner"],
@@ -110,7 +106,7 @@ class CommonNoise:
     def _word(self, x: float, text: str, below: float, role: str, columns: float) -> Op:
         """A word below the bars."""
         place = {"x": x, "y": self.y + TOKEN + 0.1 + HIGH + below, "w": columns, "panel": "rounds"}
-        look_ = {"face": "mono", "size": 10, "align": "center", "role": role}
+        look_ = {"face": "mono", "size": sizes.TINY, "align": "center", "role": role}
         return scene.Label(f"w{self.rounds}-{x:g}-{below}", text=text, **place, **look_)
 
     def _bar(self, x: float, letter: str, whose: str, offer, winner: int, state: str) -> list[Op]:

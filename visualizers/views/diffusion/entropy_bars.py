@@ -6,6 +6,7 @@ import math
 
 from decoders.trace.token_text import visible
 from visualizers import scene
+from visualizers.scene.layout import heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header
 from visualizers.views.diffusion.cell_states import FILLED, hover
@@ -17,9 +18,9 @@ FILLED_NOW = {"state": "accepted", "fill": "filled"}
 def panels() -> list[Op]:
     """Heading, entropies and tokens, one below the other."""
     return [
-        scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+        heading(),
         scene.Panel("entropies", y0=1, y1=0, share=1, ticks=ticks(1.0)),
-        scene.Panel("tokens", y0=-0.5, y1=0.5, px=28),
+        token_line(),
     ]
 
 

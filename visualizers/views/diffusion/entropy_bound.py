@@ -9,7 +9,8 @@ EB-Sampler (Ben-Hamu et al. 2025) and Set Block Decoding (Gat et al. 2025).
 from decoders.trace.events import Cell
 from decoders.trace.number_format import many
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 from visualizers.views.diffusion.cell_states import FILLED, hover
@@ -45,7 +46,7 @@ class EntropyBound:
     def head(self) -> Layout:
         """Title, question, layout and legend."""
         heading, entropies, tokens = panels()
-        return Layout(
+        return Columns(
             question="How many masks were filled together? What bounds that?",
             ops=[
                 heading,
@@ -54,16 +55,13 @@ class EntropyBound:
                 scene.Panel("grid", y0=-0.5, y1=4.5, share=0.9, grow=True, rule=True),
                 scene.Panel("cache", y0=-0.5, y1=0.5, px=26, rule=True),
             ],
-            first=1,
-            column=44,
             column_narrow=36,
             tight=34,
             columns=self.columns,
-            row=24,
+            row=sizes.ROW,
             row_tall=30,
             left=64,
             left_narrow=44,
-            right=8,
             axis=None,
             legend=[
                 ["cell:accepted", "■", "accepted", "filled in this forward"],
@@ -72,6 +70,7 @@ class EntropyBound:
                 ["path:ink", "━", "ink", "sum of the entropies so far, without the largest"],
                 ["path:live", "╌", "live", "gamma"],
             ],
+            overview=None,
         )
 
     def feed(self, step) -> list[Op]:

@@ -9,7 +9,8 @@ from decoders.trace.events import Cell
 from decoders.trace.number_format import many
 from decoders.trace.token_text import visible
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 from visualizers.scene.words import probability
@@ -35,19 +36,18 @@ class FilterGrid:
 
     def head(self) -> Layout:
         """Title, question and layout."""
-        return Layout(
+        return Rounds(
             question="Which tokens did the filter take to be final? Which were final long before?",
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("grid", y0=1.2, y1=9, share=1, grow=True),
             ],
-            first=1,
-            column=31,
+            column=sizes.SLOT,
             wide=46,
             tightest=14,
             steady=True,
             tightest_narrow=6,
-            row=20,
+            row=sizes.LINE,
             left=52,
             left_narrow=30,
             right=60,

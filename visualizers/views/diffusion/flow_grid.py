@@ -9,7 +9,8 @@ from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.token_text import visible
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -35,12 +36,10 @@ class FlowGrid:
 
     def head(self) -> Layout:
         """Title, question and layout."""
-        return Layout(
+        return Rounds(
             question="Which positions changed again? How did noise become text?",
-            first=1,
-            column=31,
+            column=sizes.SLOT,
             wide=46,
-            row=24,
             left=66,
             left_narrow=30,
             right=104,

@@ -9,7 +9,8 @@ own forward; the numbers in the heading count from the start. Knows no strategy.
 from decoders.trace.events import Cell, Commit, Forward
 from decoders.trace.number_format import many
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 from visualizers.scene.words import probability
@@ -39,23 +40,21 @@ class ReadingOrder:
     def head(self) -> Layout:
         """Title, question, layout and legend."""
         heading, entropies, tokens = panels()
-        return Layout(
+        return Columns(
             question="In which order did the model read? Which masks were near and certain enough?",
+            column=sizes.SHORT,
             ops=[
                 heading,
                 scene.Panel("order", y0=TEXT - 0.5, y1=READ + 0.5, px=84, rule=True),
                 entropies,
                 tokens,
             ],
-            first=1,
-            column=40,
             column_narrow=22,
             tight=34,
             tightest=20,
             columns=self.columns,
             left=64,
             left_narrow=44,
-            right=8,
             axis=None,
             legend=[
                 ["cell:chosen", "□", "chosen", "in the cache; dashed: read again"],
@@ -64,6 +63,7 @@ class ReadingOrder:
                 ["path:live", "╌", "live", "tau less lambda per position"],
                 ["cell:accepted", "■", "accepted", "filled in this forward"],
             ],
+            overview=None,
         )
 
     def feed(self, step) -> list[Op]:

@@ -11,7 +11,7 @@ import math
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -39,7 +39,7 @@ class Belief:
     def head(self) -> Layout:
         """Title, question, layout and legend."""
         panels = [
-            scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+            heading(),
             scene.Panel("bits", y0=self.ceiling, y1=0, share=0.3, from_px=260, ticks=ticks(self.ceiling)),
             scene.Panel("text", y0=-0.1, y1=2.1, px=44),
             scene.Panel("signs", y0=-0.6, y1=self.max_signs - 0.4, share=0.7),
@@ -48,15 +48,11 @@ class Belief:
             scene.Row(f"r{name}", panel="text", y0=y, y1=y + 1, text=name, rule=False)
             for y, name in enumerate(("tokens", "letters"))
         ]
-        return Layout(
+        return Columns(
             question="How confident is the receiver of the hidden letter after each token?",
             ops=[*panels, *rows],
-            first=1,
-            column=42,
             left=70,
             left_narrow=54,
-            right=8,
-            overview="amount",
             legend=[
                 ["path:live", "╌", "live", "bits of the letters begun so far"],
                 ["path:ink", "━", "ink", "bits of them already read"],

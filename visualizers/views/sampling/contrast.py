@@ -11,7 +11,8 @@ from decoders.trace.events import Commit, Distribution, Propose
 from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.token_text import visible
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 from visualizers.scene.words import fit, probability
@@ -39,13 +40,10 @@ class Contrast:
 
     def head(self) -> Layout:
         """Title, question and layout of the view."""
-        return Layout(
+        return Columns(
             question=QUESTION,
-            first=1,
-            column=42,
-            gap=3,
+            gap=sizes.GAP,
             left=76,
-            right=8,
             overview="piled",
             ops=panels(),
             legend=[
@@ -143,7 +141,7 @@ class Contrast:
             for panel in ("gain", *VIEWS.values(), "tokens")
         ]
         ops.append(scene.Symbol(f"{key}-changed", panel="other", x=x, y=0.3, glyph="triangle", role="amber"))
-        look = {"face": "mono", "role": "ink", "size": 11, "align": "center", "priority": 3}
+        look = {"face": "mono", "role": "ink", "size": sizes.SMALL, "align": "center", "priority": 3}
         text = f"{fit(self._shown(model), 60, 11)} {probability(p)}"
         return [*ops, scene.Label(f"{key}-model", panel="other", x=x, y=1.2, text=text, **look)]
 
@@ -174,7 +172,7 @@ def panels() -> list[Op]:
             scene.Panel(panel, y0=1.12, y1=-0.06, share=0.24, ticks=[[0.5, panel]])
             for panel in VIEWS.values()
         ),
-        scene.Panel("tokens", y0=-0.55, y1=0.55, px=24),
+        token_line(),
     ]
 
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Table, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -33,20 +34,14 @@ class Coupling:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Table(
             question="How much of each token's probability encodes each symbol?",
             ops=[scene.Panel("tables", y0=-0.1, y1=8, share=1, grow=True)],
-            first=1,
-            row=24,
             widest=80,
-            column=20,
+            column=sizes.LETTER,
             column_narrow=18,
             wide=34,
             columns=18,
-            clip=True,
-            left=8,
-            right=8,
-            axis=None,
             legend=[
                 ["cell:chosen", "■", "chosen", "the token drawn, and the symbol to be sent"],
                 [

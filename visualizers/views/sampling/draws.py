@@ -10,7 +10,8 @@ from decoders.trace.events import Distribution
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, look
@@ -40,21 +41,18 @@ class Draws:
     def head(self) -> Layout:
         """Title, question, the panels and the legend."""
         shares = [[0, "0"], [0.5, ".5"], [1, "1"]]
-        return Layout(
+        return Rounds(
             question="Which tokens were drawn and checked? How much mass is allowed, by estimate?",
+            column=sizes.MARKED,
             ops=[
-                scene.Panel("summary", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("z", y0=1.06, y1=-0.06, px=74, ticks=shares, rule=True),
                 scene.Panel("draws", y0=-0.1, y1=5, share=1, grow=True),
             ],
-            first=1,
-            row=30,
-            column=46,
+            row=sizes.BOX,
             wide=52,
             left=74,
             left_narrow=56,
-            right=8,
-            overview="piled",
             legend=[
                 ["cell:chosen", CHECK, "chosen", "drawn, and allowed"],
                 ["cell:rejected", "✕", "rejected", "drawn, and forbidden"],
@@ -83,7 +81,7 @@ class Draws:
             ops += self._estimate(score, x)
         more = int(score.parts["checks"]) - len(own) if score is not None else 0
         if more > 0:
-            place = {"panel": "draws", "x": x, "y": len(own) + 0.4, "role": "soft", "size": 10}
+            place = {"panel": "draws", "x": x, "y": len(own) + 0.4, "role": "soft", "size": sizes.TINY}
             ops.append(scene.Label(f"m{x}", **place, text=f"+{more}"))
         front = scene.Front(x, len(own))
         return [*ops, self._summary(), front, scene.Say(self._caption(own, verdicts, score))]
@@ -121,7 +119,7 @@ class Draws:
         lead = f"{many(self.checks, 'check')} for {many(self.columns, 'token')}"
         which = f", the first of {self.texts} texts" if self.texts > 1 else ""
         return scene.Change(
-            "summary", lead=lead, heading=f"{which}; a mask would make {self.size * self.columns:,}."
+            "heading", lead=lead, heading=f"{which}; a mask would make {self.size * self.columns:,}."
         )
 
     def _caption(self, own: list[int], verdicts: dict, score) -> str:

@@ -11,7 +11,8 @@ from collections import Counter
 
 from decoders.trace.scores import Measure, ScoreName, Table
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -37,21 +38,19 @@ class Experts:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Columns(
             question="Which experts did each layer send the tokens to? How much did it matter?",
             ops=[
                 scene.Panel("apart", y0=CEILING, y1=0, px=44, ticks=ticks(CEILING)),
-                scene.Panel("tokens", y0=-0.55, y1=0.55, px=24),
+                token_line(),
                 scene.Panel("grid", y0=-0.1, y1=6, share=1, grow=True),
             ],
             first=0,
-            row=18,
+            row=sizes.LINE,
             row_min=13,
             row_tall=56,
-            column=44,
             wide=50,
             left=52,
-            right=8,
             overview="piled",
             clip=True,
             legend=[

@@ -9,7 +9,8 @@ import math
 from decoders.trace.events import Distribution
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Table
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -34,14 +35,22 @@ class Gutter:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Table(
             question="In front of which lines does the model want the label? What does its ban change?",
             ops=[
                 scene.Panel("names", y0=0, y1=1, px=26, rule=True),
                 scene.Panel("lines", y0=-0.1, y1=6, share=1, grow=True),
                 *(
                     scene.Label(
-                        f"h{x}", panel="names", x=x, y=0.6, text=text, role="soft", size=11, priority=0, **how
+                        f"h{x}",
+                        panel="names",
+                        x=x,
+                        y=0.6,
+                        text=text,
+                        role="soft",
+                        size=sizes.SMALL,
+                        priority=0,
+                        **how,
                     )
                     for x, text, how in (
                         (HEAT, ScoreName.P_LABEL, {"w": 1}),
@@ -51,15 +60,12 @@ class Gutter:
                     )
                 ),
             ],
-            first=1,
             columns=8,
-            row=30,
-            column=66,
+            row=sizes.BOX,
+            column=sizes.WORD,
             column_narrow=48,
             left=40,
             left_narrow=28,
-            right=8,
-            axis=None,
             legend=[
                 ["cell:rejected", "■", "rejected", "probability of the label at the start of the line"],
                 [
@@ -69,6 +75,7 @@ class Gutter:
                     "probability of the line's first token, before the ban and after it",
                 ],
             ],
+            clip=None,
         )
 
     def feed(self, step) -> list[Op]:
@@ -109,7 +116,7 @@ class Gutter:
         y, text = row + 0.5, self.nodes.text(node)
         place = {"panel": "lines", "y0": row, "y1": row + 1}
         ops: list[Op] = [scene.Row(f"r{row}", **place, text=str(row + 1), rule=False)]
-        label = {"face": "mono", "role": "ink", "align": "left", "size": 12, "priority": 0}
+        label = {"face": "mono", "role": "ink", "align": "left", "size": sizes.TEXT, "priority": 0}
         line = {"panel": "lines", "x": TEXT, "y": y + 0.06, "text": self.lines[row], "node": node}
         ops.append(scene.Label(f"t{row}", **line, **label))
         if p is None:

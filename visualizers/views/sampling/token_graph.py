@@ -14,7 +14,8 @@ from decoders.trace.number_format import many
 from decoders.trace.scores import Rank
 from visualizers import scene
 from visualizers.graphs.walk import go, loop_of
-from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene import sizes
+from visualizers.scene.layout import Graph, Layout, heading, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -48,17 +49,14 @@ class TokenGraph:
     def head(self) -> Layout:
         """Title, question, layout, and the walk over the prompt."""
         ops = [op for token in self.nodes.header.prompt for op in self._visit(token, None)]
-        return Layout(
+        return Graph(
             question="Which tokens did the text return to? Which transitions did it repeat?",
             first=1,
             columns=ACROSS,
             column=28,
             column_narrow=26,
             widest=140,
-            left=6,
-            right=6,
-            axis=None,
-            row=32,
+            row=sizes.TALL,
             row_tall=84,
             ops=[*panels(), *at_rest(ops)],
             legend=[
@@ -247,7 +245,7 @@ def signed(value: float) -> str:
 def panels() -> list[Op]:
     """From top to bottom: what is counted, the graph, the candidates of the newest step."""
     return [
-        scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+        heading(),
         scene.Panel("graph", y0=-0.2, y1=1, share=1, grow=True),
         scene.Panel("offers", y0=0, y1=34, px=34, px_narrow=62),
     ]

@@ -10,7 +10,8 @@ from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, Rank, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Graph, Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.spread import spread
@@ -55,11 +56,11 @@ class Automaton:
             )
             for i in range(LISTED + 2)
         ]
-        return Layout(
+        return Graph(
             question="Which outputs are possible? What does each edge cost? Which paths are cheapest?",
             ops=[scene.Panel("graph", y0=-1.4, y1=5, share=1, grow=True), *lines],
             first=0,
-            row=44,
+            row=sizes.NODE,
             row_tall=60,
             notes="under",
             patched=True,
@@ -69,7 +70,6 @@ class Automaton:
             left=24,
             right=190,
             right_narrow=24,
-            axis=None,
             overview="rows",
             legend=[
                 ["node:chosen", "●", "chosen", "the cheapest path so far"],

@@ -10,6 +10,7 @@ from dataclasses import replace
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
+from visualizers.scene import sizes
 from visualizers.scene.layout import Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.tree_rows import Slots
@@ -59,7 +60,7 @@ class Banks(BeamTree):
         return replace(
             head,
             rows=None,
-            row=22,
+            row=sizes.ROW,
             left=76,
             left_narrow=52,
             question="How much of the phrases does each text contain? How many slots does each bank have?",

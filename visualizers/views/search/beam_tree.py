@@ -11,7 +11,8 @@ from itertools import takewhile
 from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.scores import Rank, Score, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Tree
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.tree_rows import Slots
@@ -74,22 +75,18 @@ class BeamTree:
             for g, rows in enumerate(self.slots.groups)
             if len(self.slots.groups) > 1
         ]
-        return Layout(
+        return Tree(
             question="Which continuations are alive? Where did they split? What was dropped? Which leads?",
             ops=[*bands, mark],
-            first=0,
             fold=True,
             rows=self.slots.height,
-            overview="rows",
             note_title="rank, Σ log p, p" if several else "Σ log p, p",
             row=44 if self.rows <= LABELLED else 22,
-            column=44,
+            column=sizes.TOKEN,
             wide=56 if self.rows <= LABELLED else 44,
-            left=8,
             left_narrow=4,
             right=116 if several else 64,
             right_narrow=72 if several else 48,
-            axis="token position",
             **{"columns": int(expected) + 1} if expected else {},
             legend=[
                 ["node:chosen", "●", "chosen", "best so far" if several else "chosen"],

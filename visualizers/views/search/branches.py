@@ -11,7 +11,8 @@ from typing import Any
 from decoders.trace.number_format import many
 from decoders.trace.scores import Rank
 from visualizers import scene
-from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Table, heading, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -36,31 +37,15 @@ class Branches:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Table(
             question="Where did the method look ahead? What did it see? What did it choose?",
-            first=1,
-            row=26,
             widest=90,
-            column=20,
+            column=sizes.LETTER,
             column_narrow=18,
             wide=26,
             columns=17,
-            clip=True,
-            left=8,
-            right=8,
-            axis=None,
             ops=[
-                scene.Panel(
-                    "heading",
-                    panel="heading",
-                    y0=0,
-                    y1=1,
-                    px=20,
-                    px_narrow=36,
-                    lead="No pause",
-                    heading=" so far.",
-                    short=" so far.",
-                ),
+                heading(lead="No pause", heading=" so far.", short=" so far."),
                 scene.Panel("tables", y0=-0.1, y1=8, share=1, grow=True),
             ],
             legend=[

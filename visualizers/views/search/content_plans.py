@@ -9,7 +9,8 @@ from decoders.trace.events import Propose
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, Rank, ScoreName, Span
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -46,23 +47,21 @@ class ContentPlans:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Rounds(
             question=QUESTION,
+            column=sizes.MARKED,
             first=0,
-            column=46,
             wide=62,
             left=190,
             left_narrow=96,
             right=112,
             right_narrow=56,
-            row=24,
             row_tall=36,
             axis="units of a plan, tokens of a line",
-            overview="piled",
             patched=True,
             clip=True,
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("units", y0=-0.7, y1=1, share=0.5, grow=True),
             ],
             legend=[

@@ -11,7 +11,8 @@ from decoders.document import document_of, sentences_of
 from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Table, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -40,41 +41,39 @@ class Document:
 
     def head(self) -> Layout:
         """Title, question, all sentences, and the legend."""
-        words = {"role": "soft", "size": 11, "priority": 0, "panel": "names", "y": 0.6}
+        words = {"role": "soft", "size": sizes.SMALL, "priority": 0, "panel": "names", "y": 0.6}
         names = [scene.Label("h0", x=FLAG, text="begins", w=1, **words)]
         names += [
             scene.Label(f"h{n + 1}", x=FIRST + n, text=f"P(end) {n + 1}", w=1, **words)
             for n in range(self.columns)
         ]
         ops: list[Op] = [
-            scene.Panel("summary", y0=0, y1=1, px=20, px_narrow=36),
+            heading(),
             scene.Panel("names", y0=0, y1=1, px=26, rule=True),
             scene.Panel("lines", y0=-0.1, y1=6, share=1, grow=True),
             *names,
         ]
         for row, sentence in enumerate(self.sentences):
             place = {"panel": "lines", "x": FIRST + self.columns - 0.35, "y": row + 0.56}
-            look = {"role": "soft", "align": "left", "size": 12, "priority": 0}
+            look = {"role": "soft", "align": "left", "size": sizes.TEXT, "priority": 0}
             rows = {"panel": "lines", "y0": row, "y1": row + 1, "text": str(row + 1), "rule": False}
             ops.append(scene.Row(f"r{row}", **rows))
             ops.append(scene.Label(f"s{row}", text=sentence, **place, **look))
-        return Layout(
+        return Table(
             question="Where may a passage begin? After which sentence would the model end it?",
             ops=ops,
-            first=1,
             columns=4 + self.columns,
-            row=28,
-            column=74,
+            row=sizes.BOX,
+            column=sizes.PHRASE,
             column_narrow=58,
             left=40,
             left_narrow=28,
-            right=8,
-            axis=None,
             legend=[
                 ["cell:live", "⚑", "live", "a passage may begin here: mean of log p of its first tokens"],
                 ["cell:prompt", "▭", "soft", "probability that the text ends after the sentence"],
                 ["cell:chosen", "■", "chosen", "the passage ends here"],
             ],
+            clip=None,
         )
 
     def feed(self, step) -> list[Op]:
@@ -97,7 +96,7 @@ class Document:
         heading = f", told apart by {many(self.prefix, 'token')}"
         if commits:
             heading += f"; {many(len(commits), 'token')} output"
-        ops.append(scene.Change("summary", lead=lead, heading=heading + "."))
+        ops.append(scene.Change("heading", lead=lead, heading=heading + "."))
         say = f"{lead}{heading}; {many(len(self.curves), 'end')} read."
         return [*ops, scene.Front(1, max(self.flags, default=1)), scene.Say(say)]
 

@@ -11,7 +11,8 @@ from decoders.trace.events import Note, Propose
 from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Table, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -33,20 +34,14 @@ class Foresight:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Table(
             question="Which steps were sampled? What did the lookahead find? Which ones continued?",
             ops=[scene.Panel("tables", y0=-0.1, y1=8, share=1, grow=True)],
-            first=1,
-            row=26,
             widest=90,
-            column=20,
+            column=sizes.LETTER,
             column_narrow=18,
             wide=26,
             columns=17,
-            clip=True,
-            left=8,
-            right=8,
-            axis=None,
             legend=[
                 ["cell:chosen", "■", "chosen", "drawn: the text continues with it"],
                 ["cell:live", "▣", "live", "scored, not drawn"],

@@ -13,7 +13,8 @@ from decoders.constraints.labels import SEPARATOR, labels_of
 from decoders.trace.events import Distribution
 from decoders.trace.number_format import many
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Tree
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -71,12 +72,11 @@ class LabelTrie:
 
     def head(self) -> Layout:
         """Title, question, the whole trie, and the legend."""
-        return Layout(
+        return Tree(
             question="Which labels are left? Where in the trie is the text, and what is likely there?",
             ops=[op for place in sorted(self.graph) for op in self._birth(place)],
-            first=0,
             columns=1 + max(depth for _, depth in self.graph.nodes(data="depth")),
-            row=40,
+            row=sizes.NODE,
             row_tall=54,
             rows=len(self.labels) + 0.4,
             notes="under",
@@ -87,7 +87,6 @@ class LabelTrie:
             left=30,
             right=60,
             axis=None,
-            overview="rows",
             legend=[
                 ["node:chosen", "●", "chosen", "the text stands here, or has passed"],
                 ["node:live", "○", "live", "it may continue here; a number: the probability after the mask"],

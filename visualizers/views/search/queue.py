@@ -9,7 +9,8 @@ from dataclasses import replace
 from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -35,17 +36,14 @@ class Queue:
             scene.Row(f"row{i}", y0=i - 0.5, y1=i + 0.5, text=name, short=brief, rule=False)
             for i, (name, brief) in enumerate(zip(names, short, strict=True))
         ]
-        return Layout(
+        return Rounds(
             question="What was first in the queue after each step? With what priority?",
             ops=rows,
-            first=1,
             rows=ROWS + 2,
-            row=24,
-            column=56,
+            column=sizes.WORD,
             wide=64,
             left=128,
             left_narrow=44,
-            right=8,
             axis="step",
             overview="rows",
             legend=[

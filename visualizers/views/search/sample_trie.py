@@ -7,7 +7,8 @@ its last token under the mask alone and with what was learned). Knows no strateg
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Tree, heading, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -39,20 +40,19 @@ class SampleTrie:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Tree(
             question="Which texts were drawn? Which prefixes does a mask alone sample too often?",
             ops=[
-                scene.Panel("summary", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("trie", y0=-0.6, y1=5, share=1, grow=True),
             ],
             first=1,
             row=62,
-            column=62,
+            column=sizes.WORD,
             wide=74,
             left=20,
             right=20,
             notes="under",
-            axis="token position",
             patched=True,
             legend=[
                 ["node:live", "○", "live", "a prefix; the number is c~, of what is allowed after it"],
@@ -61,6 +61,7 @@ class SampleTrie:
                 ["cell:prompt", "▭", "soft", "probability of the token under the mask alone"],
                 ["cell:chosen", "■", "chosen", "the same with c~ of what it leads to"],
             ],
+            overview=None,
         )
 
     def feed(self, step) -> list[Op]:
@@ -77,7 +78,7 @@ class SampleTrie:
         lead = f"{many(self.texts, 'text')} drawn"
         heading = f"; of what the model would write alone, at most {small(self.bound)} is allowed."
         deepest = max((self.nodes.position[e.node] for e in born), default=1)
-        ops.append(scene.Change("summary", lead=lead, heading=heading))
+        ops.append(scene.Change("heading", lead=lead, heading=heading))
         return [*ops, scene.Front(deepest, self.rows), scene.Say(lead + heading)]
 
     def _birth(self, event) -> list[Op]:

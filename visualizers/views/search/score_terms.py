@@ -11,7 +11,7 @@ from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
 from visualizers.scene.axis_scale import Scale
-from visualizers.scene.layout import Layout
+from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -46,20 +46,18 @@ class ScoreTerms:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Columns(
             question=QUESTION,
             ops=[
-                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("sums", y0=0, y1=-1, share=1, ticks=[]),
                 scene.Panel("fates", y0=-0.5, y1=0.5, px=14),
             ],
-            first=1,
             column=14 * self.room,
             column_narrow=11 * self.room,
             widest=24 * self.room,
             columns=8,
             left=44,
-            right=8,
             axis="step",
             overview="piled",
             legend=[

@@ -9,7 +9,7 @@ from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
 from visualizers.scene.axis_scale import Scale
-from visualizers.scene.layout import Layout
+from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -38,15 +38,13 @@ class Scores:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Columns(
             question=QUESTION,
             ops=[
-                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("scores", y0=1, y1=0, share=1, ticks=[]),
             ],
-            first=1,
             left=44,
-            right=8,
             axis="round",
             column=104 if self.wide else 40,
             column_narrow=84 if self.wide else 30,
@@ -59,6 +57,7 @@ class Scores:
                 ["path:soft", "━", "soft", "came from"],
                 ["path:live", "╌", "live", "threshold"],
             ],
+            overview=None,
         )
 
     def feed(self, step) -> list[Op]:

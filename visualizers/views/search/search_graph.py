@@ -12,7 +12,8 @@ import math
 from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.scores import Score, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Tree
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -76,23 +77,19 @@ class SearchGraph:
             )
             for i in range(LISTED + 2)
         ]
-        return Layout(
+        return Tree(
             question="In which order were prefixes opened? Which still wait? Where did two paths meet?",
             ops=[mark, *lines],
-            first=0,
             fold=True,
-            overview="rows",
             patched=True,
             notes="under",
             turn=TURN,
             rows=ROWS,
-            row=24,
-            column=60,
+            row=sizes.ROW,
+            column=sizes.WORD,
             wide=76,
-            left=8,
             right=150,
             right_narrow=24,
-            axis="token position",
             legend=[
                 ["node:chosen", "●", "chosen", "best path"],
                 ["node:prompt", "●", "prompt", "opened (its number; +n: children not drawn)"],

@@ -8,7 +8,8 @@ from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -33,17 +34,14 @@ class Segments:
 
     def head(self) -> Layout:
         """Title, question and layout."""
-        return Layout(
+        return Rounds(
             question="Which segments were tried? What were their scores? Which ones stayed?",
-            first=1,
-            column=40,
+            column=sizes.SHORT,
             column_narrow=34,
             wide=46,
-            left=8,
+            left=sizes.MARGIN,
             right=48,
-            row=30,
-            axis="token position",
-            overview="piled",
+            row=sizes.BOX,
             patched=True,
             ops=[scene.Panel("pieces", y0=-0.6, y1=1, share=1, grow=True)],
             legend=[
@@ -133,7 +131,7 @@ class Segments:
         lines = [", ".join(hover), "".join(map(self.nodes.text, self.piece[node]))]
         ops: list[Op] = [scene.Change(f"n{n}", hover=lines) for n in self.piece[node]]
         place = {"panel": "pieces", "x": self.nodes.position[node] + 0.54, "y": self.row[node]}
-        look = {"align": "left", "size": 11, "role": "soft", "priority": 3}
+        look = {"align": "left", "size": sizes.SMALL, "role": "soft", "priority": 3}
         return [*ops, scene.Label(f"v{node}", **place, text=text, **look)]
 
     def _judge(self, event) -> list[Op]:

@@ -11,7 +11,8 @@ from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -33,19 +34,15 @@ class SpanMap:
 
     def head(self) -> Layout:
         """Title, question and layout; rows come with the spans."""
-        return Layout(
+        return Rounds(
             question="Which span is the most likely answer? Where does greedy decoding go?",
             ops=[scene.Panel("spans", y0=-0.6, y1=5, share=1, grow=True)],
-            first=1,
-            row=24,
             row_tall=40,
-            column=56,
+            column=sizes.WORD,
             wide=70,
             left=92,
             left_narrow=64,
-            right=8,
             axis="tokens of the span",
-            overview="piled",
             legend=[
                 ["cell:chosen", "■", "chosen", "the answer"],
                 ["cell:accepted", "▢", "accepted", "on greedy's path"],

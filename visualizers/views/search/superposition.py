@@ -11,7 +11,8 @@ from decoders.trace.events import Distribution
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, Rank, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -46,16 +47,14 @@ class Superposition:
         if self.measured:
             panels.append(scene.Panel("linear", y0=1, y1=0, px=40, ticks=[[0, "0"], [1, "cos 1"]]))
         panels.append(scene.Panel("drafts", y0=-0.6, y1=self.drafts + 0.6, share=1, grow=True))
-        return Layout(
+        return Columns(
             question="Which drafts shared each forward? With what weight? Which ones continued?",
             ops=panels,
-            first=1,
-            row=28,
+            row=sizes.BOX,
             row_tall=64,
-            column=64,
+            column=sizes.WORD,
             wide=78,
             left=52,
-            right=8,
             overview="piled",
             clip=True,
             legend=[

@@ -13,7 +13,7 @@ from decoders.trace.events import Commit, Distribution, Propose, Verdict
 from decoders.trace.number_format import many
 from decoders.trace.scores import Rank
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene.layout import Columns, Layout, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -45,17 +45,13 @@ class Topics:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Columns(
             question=QUESTION,
-            first=1,
-            column=42,
             left=52,
-            right=8,
-            overview="amount",
             ops=[
                 scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, **NOTHING),
                 scene.Panel("track", y0=-0.6, y1=0.6, share=1),
-                scene.Panel("tokens", y0=-0.55, y1=0.55, px=30),
+                token_line(),
             ],
             legend=[
                 ["cell:chosen", "■", "chosen", "under this topic"],

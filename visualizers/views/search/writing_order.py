@@ -10,7 +10,7 @@ from decoders.trace.events import Commit, Note, Propose, Verdict
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import STATES
@@ -37,17 +37,13 @@ class WritingOrder:
         rows = [
             scene.Row(f"z{at}", panel="rows", y0=at, y1=at + 1, text=zone) for at, zone in enumerate(PARTS)
         ]
-        return Layout(
+        return Columns(
             question=QUESTION,
-            first=1,
-            column=42,
             left=96,
             left_narrow=80,
-            right=8,
-            overview="amount",
             axis="order of writing",
             ops=[
-                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("number", y0=1.05, y1=0, share=1, ticks=SHARES),
                 scene.Panel("rows", y0=-0.1, y1=len(PARTS) + 0.1, px=34 * len(PARTS)),
                 *rows,

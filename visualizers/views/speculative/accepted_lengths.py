@@ -6,7 +6,8 @@ A fold over a lane's costs. Knows no strategy; a step that sends no draft to the
 from decoders.trace.costs import Costs
 from decoders.trace.number_format import many
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 
@@ -28,23 +29,23 @@ class AcceptedLengths:
 
     def head(self) -> Layout:
         """Title, question and layout."""
-        return Layout(
+        return Columns(
             question="How many drafted tokens did each round accept? Do long drafts pay off?",
             first=0,
             columns=self.longest + 1 if self.longest else "seen",
-            column=20,
+            column=sizes.LETTER,
             tightest=9,
             widest=46,
             left=34,
-            right=8,
             axis="accepted tokens per round",
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=22, px_narrow=38),
+                heading(),
                 scene.Panel("rounds", **scale(self.high), share=1, rule=True),
             ],
             legend=[
                 ["cell:filled", "■", "accepted", "the newest round; the others in its tint"],
             ],
+            overview=None,
         )
 
     def feed(self, step) -> list[Op]:

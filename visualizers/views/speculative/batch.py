@@ -10,7 +10,8 @@ from decoders.trace.number_format import many, were
 from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.token_text import visible
 from visualizers import scene
-from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds, heading, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.verdict_marks import GLYPHS, STATES, look
 from visualizers.scene.view import Header, view
@@ -35,16 +36,16 @@ class Batch:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        sizes = [self.header.number(k, 0) for k in ("num_assistant_tokens", "extra_tokens")]
-        return Layout(
+        lengths = [self.header.number(k, 0) for k in ("num_assistant_tokens", "extra_tokens")]
+        return Rounds(
             question="How far did each text of the batch get in each round? What did it wait for?",
             ops=[
-                scene.Panel("heading", panel="heading", y0=0, y1=1, px=18, heading="."),
+                heading(px_narrow=None, heading="."),
                 scene.Panel("rounds", y0=-0.1, y1=8, share=1, grow=True),
             ],
             first=-1,
-            row=32,
-            column=34,
+            row=sizes.TALL,
+            column=sizes.SLOT,
             column_narrow=24,
             wide=42,
             clip=True,
@@ -53,8 +54,7 @@ class Batch:
             right=62,
             right_narrow=34,
             axis="tokens of the round",
-            columns=sum(int(s) for s in sizes if s) + 4,
-            overview="piled",
+            columns=sum(int(length) for length in lengths if length) + 4,
             legend=[
                 ["cell:amount", "■", "soft", "text so far (a number: tokens)"],
                 ["cell:hatched", "▨", "soft", "padding"],

@@ -14,7 +14,8 @@ from decoders.trace.events import Verdict
 from decoders.trace.number_format import many
 from visualizers import scene
 from visualizers.analysis.distribution_stages import tolerated
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, STATES, folds_to, look
@@ -50,25 +51,20 @@ class DraftRounds:
             scene.Panel("rounds", y0=-0.15, y1=6, share=1, grow=True),
         ]
         expected = self.header.number("max_new_tokens", 0)
-        sizes = [self.header.number(k, 0) for k in ("num_assistant_tokens", "prompt_lookup_num_tokens")]
+        lengths = [self.header.number(k, 0) for k in ("num_assistant_tokens", "prompt_lookup_num_tokens")]
         widths = self.header.parameters.get("widths")
-        sizes += [len(widths)] if isinstance(widths, str | list) else []
-        depth = max([int(s) for s in sizes if s], default=5) + 1
-        return Layout(
+        lengths += [len(widths)] if isinstance(widths, str | list) else []
+        depth = max([int(length) for length in lengths if length], default=5) + 1
+        return Rounds(
             question="What did the draft offer? How far did the target follow? What did it write instead?",
             ops=panels,
-            first=1,
-            row=36,
-            column=44,
+            row=sizes.TALL,
             wide=46,
             left=84,
             left_narrow=52,
-            right=8,
             by_depth=min(12, max(3, depth)),
-            axis="token position",
             fold_rows="stairs",
-            overview="piled",
-            **{"columns": int(expected) + 2} if expected else {},
+            columns=int(expected) + 2 if expected else None,
             legend=[
                 ["cell:accepted", "■", "accepted", "accepted"],
                 ["cell:tolerated", "≈", "tolerated", "accepted, though not the target's best"],
@@ -283,7 +279,7 @@ class DraftRounds:
                 bold=True,
                 priority=0,
                 w=1,
-                size=12,
+                size=sizes.TEXT,
                 text=("⚑" if n in forced else "") + self.nodes.text(n),
             )
             for n in commits

@@ -11,7 +11,8 @@ from statistics import fmean
 from decoders.trace.events import Verdict
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, view
@@ -32,17 +33,14 @@ class Drift:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Columns(
             question=QUESTION,
-            first=1,
-            column=46,
+            column=sizes.MARKED,
             left=78,
             left_narrow=64,
-            right=8,
             axis=None,
-            overview="amount",
             ops=[
-                scene.Panel("heading", panel="heading", y0=0, y1=1, px=20, px_narrow=52),
+                heading(px_narrow=52),
                 scene.Panel("rounds", y0=-0.6, y1=0.6, px=22),
                 scene.Panel("depths", y0=-0.1, y1=ROWS + 0.1, px=26 * ROWS),
             ],

@@ -6,7 +6,8 @@ no column of its own. Knows the text of the mark, and no strategy.
 
 from decoders.trace.number_format import many
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
@@ -37,22 +38,20 @@ class Fragments:
 
     def head(self) -> Layout:
         """Title, question, the two panels and the legend."""
-        return Layout(
+        return Rounds(
             question="Where does each round end? What passed, and was cut with an incomplete fragment?",
+            column=sizes.MARKED,
             ops=[
                 scene.Panel("text", y0=0, y1=1, px=30, rule=True),
                 scene.Panel("rounds", y0=-0.1, y1=6, share=1, grow=True),
             ],
-            first=1,
-            row=34,
-            column=46,
+            row=sizes.TALL,
             wide=52,
             left=84,
             left_narrow=52,
             right=96,
             right_narrow=12,
             axis="token, marks not counted",
-            overview="piled",
             legend=[
                 ["cell:chosen", "■", "chosen", "the target's own token"],
                 ["cell:accepted", "■", "accepted", "guessed, and passed"],
@@ -137,7 +136,7 @@ class Fragments:
         """The token in the text above; a mark ends a fragment, and every second one has a band."""
         if not self._is_mark(node):
             place = {"panel": "text", "node": node, "x": self.column[node], "y": 0.72, "w": 1, "rises": True}
-            words = {"face": "mono", "role": "ink", "bold": True, "priority": 0, "size": 12}
+            words = {"face": "mono", "role": "ink", "bold": True, "priority": 0, "size": sizes.TEXT}
             return [scene.Label(f"t{node}", **place, **words, text=self.nodes.text(node))]
         self.ended += 1
         ops: list[Op] = []

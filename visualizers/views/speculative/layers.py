@@ -11,7 +11,8 @@ from decoders.engine.layers import Layers as LayerSet
 from decoders.trace.events import Forward, Propose
 from decoders.trace.scores import Measure
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, STATES, look
@@ -54,21 +55,19 @@ class Layers:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Columns(
             question=self.question,
+            column=sizes.SHORT,
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("layers", y0=1, y1=0, share=1),
-                scene.Panel("tokens", y0=-0.55, y1=0.55, px=28),
+                token_line(),
             ],
-            first=1,
-            column=38,
             wide=42,
             left=66,
             left_narrow=34,
-            right=8,
             clip=True,
-            gap=5,
+            gap=sizes.GAP,
             overview="piled",
             axis="forwards, in order",
             legend=[

@@ -13,7 +13,8 @@ from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.token_text import visible
 from visualizers import scene
 from visualizers.graphs.notes import PLANNER, Block, Bus, text_of
-from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout, heading, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.scene.view import Header, view
@@ -38,15 +39,14 @@ class NoteBus:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Columns(
             question="Which stream reads whose notes, and what does it send?",
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=52, heading="No notes yet."),
+                heading(px_narrow=52, heading="No notes yet."),
                 scene.Panel("rounds", y0=-0.1, y1=8, share=1, grow=True),
             ],
-            first=1,
-            row=28,
-            column=30,
+            row=sizes.BOX,
+            column=sizes.SLOT,
             column_narrow=22,
             tightest_narrow=14,
             wide=34,

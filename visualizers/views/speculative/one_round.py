@@ -13,7 +13,8 @@ from decoders.trace.number_format import many
 from decoders.trace.reasons import Code
 from decoders.trace.scores import Measure
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Tree
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import STATES
@@ -47,17 +48,15 @@ class OneRound:
 
     def head(self) -> Layout:
         """Title, question, layout and legend; every round brings its own panel."""
-        return Layout(
+        return Tree(
             question="Why was this token accepted and that one not?",
-            first=0,
-            column=60,
+            column=sizes.WORD,
             column_narrow=54,
             tight=44,
             tightest=30,
             widest=300,
             row_tall=44,
             columns="panel",
-            left=8,
             right=96,
             right_narrow=48,
             axis="draft depth",
@@ -69,6 +68,7 @@ class OneRound:
                 ["node:bonus", "★", "bonus", "bonus"],
                 ["node:unreached", "○", "unreached", "never reached"],
             ],
+            overview=None,
         )
 
     def feed(self, step) -> list[Op]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Table, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, STATES, look
@@ -50,26 +51,23 @@ class OpenSlots:
             for i, (name, short) in enumerate(names)
         ]
         ticks = [[0, "0"], [1, "1"]]
-        return Layout(
+        return Table(
             question="Which open slot got the next token? Which ones waited?",
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("worth", y0=1.5, y1=0, px=46, ticks=ticks),
                 scene.Panel("filled", y0=-0.55, y1=0.55, px=26),
                 scene.Panel("heap", y0=0, y1=ROWS + 1, share=1, grow=True),
                 *rows,
             ],
-            first=1,
-            row=20,
+            row=sizes.LINE,
             row_min=13,
             row_tall=44,
-            gap=5,
-            column=64,
+            gap=sizes.GAP,
+            column=sizes.WORD,
             wide=84,
             left=104,
             left_narrow=42,
-            right=8,
-            clip=True,
             axis="slots in the order in which they were filled",
             legend=[
                 ["bar", "▂", "soft", "value of the slot that was filled"],

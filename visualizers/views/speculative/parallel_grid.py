@@ -9,7 +9,8 @@ from decoders.trace.events import Cell, Depend, Propose
 from decoders.trace.token_text import visible
 from visualizers import scene
 from visualizers.graphs.links import Waits
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 from visualizers.views.any_lane.graph_waits import unavoidable
@@ -43,12 +44,11 @@ class ParallelGrid:
 
     def head(self) -> Layout:
         """Title, question and layout of the view."""
-        return Layout(
+        return Rounds(
             question="How many positions became final per iteration? Which were right early?",
-            first=1,
-            column=31,
+            column=sizes.SLOT,
             wide=46,
-            row=27,
+            row=sizes.BOX,
             left=52,
             left_narrow=30,
             right=104,

@@ -8,7 +8,8 @@ import math
 
 from decoders.trace.scores import Table
 from visualizers import scene
-from visualizers.scene.layout import Layout, scroll_row
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout, heading, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
 
@@ -27,28 +28,27 @@ class Plan:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Columns(
             question="What was the value of each choice? Which one was taken?",
+            column=sizes.SHORT,
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("tables", y0=-0.1, y1=8, share=1, grow=True),
             ],
-            first=1,
-            row=18,
+            row=sizes.LINE,
             row_min=13,
             row_tall=30,
-            column=40,
             wide=46,
             widest=80,
             left=78,
             left_narrow=60,
-            right=8,
             axis=None,
             clip=True,
             legend=[
                 ["cell:amount", "▪", "soft", "value, the darker the higher"],
                 ["cell:chosen", "▣", "chosen", "taken"],
             ],
+            overview=None,
         )
 
     def feed(self, step) -> list[Op]:
@@ -57,19 +57,19 @@ class Plan:
         if not rows:
             return []
         self.tables += 1
-        first = min(min(sizes) for _, sizes in rows)
-        values = [value for _, sizes in rows for value in sizes.values()]
+        first = min(min(numbered) for _, numbered in rows)
+        values = [value for _, numbered in rows for value in numbered.values()]
         high = max(values)
         # all values below it are palest
         low = min((value for value in values if value > high / 2), default=high)
         top = self.y + HEADER
         ops = [scroll_row(self.tables, "tables", self.y, top), *self._names(rows, first)]
         taken = []
-        for at, (event, sizes) in enumerate(rows):
+        for at, (event, numbered) in enumerate(rows):
             y = round(top + at + CELL / 2, 4)
             line = {"y0": round(top + at, 4), "y1": round(top + at + CELL, 4), "text": event.level or ""}
             ops.append(scene.Row(f"r{self.tables}.{at}", panel="tables", **line, rule=False))
-            for number, value in sizes.items():
+            for number, value in numbered.items():
                 chosen = event.chosen == number
                 shade = DARKEST * max(0.0, value - low) / (high - low) if high > low else 0.0
                 look = {"state": "prompt", "fill": "amount", "weight": round(shade, 4)}
@@ -87,7 +87,7 @@ class Plan:
     def _names(self, rows, first: int) -> list[Op]:
         """Above each column its number."""
         ops = []
-        for number in sorted({number for _, sizes in rows for number in sizes}):
+        for number in sorted({number for _, numbered in rows for number in numbered}):
             at = {"x": number - first + 1, "y": self.y + HEADER - 0.5, "text": str(number), "priority": 3}
             ops.append(scene.Label(f"n{self.tables}.{number}", panel="tables", **at))
         return ops
@@ -98,9 +98,9 @@ class Plan:
 
     def _heading(self, rows) -> Op:
         """What the newest table compares, and the choice in its last row that has one."""
-        event, sizes = next(pair for pair in reversed(rows) if pair[0].chosen is not None)
+        event, numbered = next(pair for pair in reversed(rows) if pair[0].chosen is not None)
         number = event.chosen
-        rest = f"; taken: {event.unit} {number}, {event.level}, {shown(sizes[number], 3)}."
+        rest = f"; taken: {event.unit} {number}, {event.level}, {shown(numbered[number], 3)}."
         return scene.Change("heading", lead=self._words(rows), heading=rest)
 
 

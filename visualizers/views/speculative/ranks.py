@@ -12,7 +12,8 @@ import math
 from decoders.trace.events import Distribution
 from decoders.trace.number_format import many
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, STATES, look
@@ -41,19 +42,17 @@ class Ranks:
             scene.Row(f"row{r}", panel="table", y0=r, y1=r + 1, text=f"rank {r + 1}", rule=False)
             for r in range(ROWS)
         ]
-        return Layout(
+        return Columns(
             question="Which of the guesses of each depth became the tree, and which one was right?",
-            first=1,
-            column=72,
+            column=sizes.PHRASE,
             wide=96,
             widest=150,
             left=64,
             left_narrow=52,
-            right=8,
             axis=None,
             clip=True,
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=52, heading=NOTHING),
+                heading(px_narrow=52, heading=NOTHING),
                 scene.Panel("depths", y0=-0.5, y1=0.5, px=20),
                 scene.Panel("table", y0=-0.1, y1=ROWS + 1.1, px=26 * (ROWS + 1)),
                 *rows,
@@ -66,6 +65,7 @@ class Ranks:
                 ["cell:bonus", "★", "bonus", "bonus"],
                 ["cell:amount", "▪", "soft", "guessed, not in the tree; darker: more likely"],
             ],
+            overview=None,
         )
 
     def feed(self, step) -> list[Op]:

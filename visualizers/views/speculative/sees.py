@@ -11,7 +11,8 @@ import math
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, STATES, look
@@ -44,10 +45,9 @@ class Sees:
 
     def head(self) -> Layout:
         """Title, question, layout and legend."""
-        return Layout(
+        return Columns(
             question="What may the guess of each depth look at?",
-            first=1,
-            column=56,
+            column=sizes.WORD,
             wide=76,
             widest=110,
             tightest=36,
@@ -58,9 +58,9 @@ class Sees:
             axis=None,
             clip=True,
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=52, heading=NOTHING),
+                heading(px_narrow=52, heading=NOTHING),
                 scene.Panel("kinds", y0=-0.5, y1=0.5, px=18),
-                scene.Panel("tokens", y0=-0.55, y1=0.55, px=28),
+                token_line(),
                 scene.Panel("guesses", y0=-0.1, y1=ROWS + 0.1, px=28 * ROWS),
             ],
             legend=[
@@ -69,6 +69,7 @@ class Sees:
                 ["cell:unreached", "◌", "unreached", "not seen"],
                 ["cell:live", "▣", "live", "the guess on the shown path"],
             ],
+            overview=None,
         )
 
     def feed(self, step) -> list[Op]:

@@ -11,7 +11,8 @@ from decoders.trace.events import Propose, Step, Verdict
 from decoders.trace.number_format import many
 from decoders.trace.scores import OTHERS, ScoreName, Table
 from visualizers import scene
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Tree, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import STATES
@@ -53,18 +54,18 @@ class SuffixTree:
 
     def head(self) -> Layout:
         """Title, question, layout and legend; every round brings its own panels."""
-        return Layout(
+        return Tree(
             question="How long a match was used? What followed it, how often, and what was drafted?",
-            ops=[scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36)],
+            ops=[heading()],
             first=1,
-            column=58,
+            column=sizes.WORD,
             column_narrow=50,
             tight=44,
             tightest=30,
             widest=120,
             columns="panel",
             row_tall=60,
-            gap=4,
+            gap=sizes.GAP,
             left=12,
             right=70,
             right_narrow=40,
@@ -91,6 +92,7 @@ class SuffixTree:
                     "score of the draft if the match begins here (left: in this text; right: in the store)",
                 ],
             ],
+            overview=None,
         )
 
     def feed(self, step: Step) -> list[Op]:

@@ -14,7 +14,8 @@ from decoders.trace.events import Distribution
 from decoders.trace.scores import Measure
 from visualizers import scene
 from visualizers.analysis.distribution_stages import best
-from visualizers.scene.layout import Layout
+from visualizers.scene import sizes
+from visualizers.scene.layout import Layout, Rounds, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, STATES, folds_to, look
@@ -41,23 +42,18 @@ class TargetTopTokens:
     def head(self) -> Layout:
         """Title, question, layout and legend."""
         guesses = int(self.header.number("num_assistant_tokens", 5)) or 5
-        return Layout(
+        return Rounds(
             question="How does the target rank the guesses? How far behind its best token are they?",
             ops=[
-                scene.Panel("heading", y0=0, y1=1, px=20, px_narrow=36),
+                heading(),
                 scene.Panel("rounds", y0=-0.15, y1=6, share=1, grow=True),
             ],
-            first=1,
-            row=26,
-            column=56,
+            column=sizes.WORD,
             wide=60,
             left=92,
             left_narrow=46,
-            right=8,
             by_depth=min(12, max(3, int(guesses) + 1)),
-            axis="token position",
             fold_rows="stairs",
-            overview="piled",
             legend=[
                 ["cell:accepted", "■", "accepted", "the target's best, accepted"],
                 ["cell:tolerated", "≈", "tolerated", "accepted, though not its best"],
@@ -193,7 +189,7 @@ class TargetTopTokens:
             "depth": depth,
             "dy": 12,
             "text": words,
-            "size": 10,
+            "size": sizes.TINY,
             "priority": 5,
             "role": role,
         }

@@ -43,7 +43,7 @@ def test_the_bars_are_the_laws_and_the_cell_says_how_far_they_are_apart():
     assert mark(first, "c1-rather")["text"] == "dog"
     says = "cat: .80 under the mask, .20 for the model among allowed texts: 4.0 times more likely than it "
     assert mark(first, "c1-token")["hover"][0] == f"{says}should be."
-    summary = next(op["set"] for op in first if op.get("id") == "summary")
+    summary = next(op["set"] for op in first if op.get("id") == "heading")
     assert summary["lead"] == "the mask makes this text 4.0 times more likely than it should be"
     assert "exact" in summary["heading"]
     stem = mark(second, "c2-error")
@@ -51,7 +51,7 @@ def test_the_bars_are_the_laws_and_the_cell_says_how_far_they_are_apart():
     assert mark(second, "c2-times")["text"] == "÷1.2" and mark(second, "c2-times")["state"] == "prompt"
     assert "effectively only 2.5" in mark(second, "c2-token")["hover"][1]
     assert mark(third, "c3-token")["fill"] == "dashed"
-    summary = next(op["set"] for op in third if op.get("id") == "summary")
+    summary = next(op["set"] for op in third if op.get("id") == "heading")
     assert "3.3 times more likely" in summary["lead"] and "within a factor of 1.2" in summary["heading"]
 
 

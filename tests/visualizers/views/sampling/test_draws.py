@@ -36,7 +36,7 @@ def test_draws_stand_below_each_other_in_their_order():
     }
     assert [(m["x"], m["y1"]) for m in of_kind(marks, "bar")] == [(1, 0.5), (2, 1.0)]
     assert [m["text"] for m in of_kind(marks, "label")] == ["+2", "+1"]  # checks that are not recorded singly
-    summary = marks["summary"]
+    summary = marks["heading"]
     assert summary["lead"] == "7 checks for 2 tokens"
     assert summary["heading"] == ", the first of 2 texts; a mask would make 8."
     assert ops[0][-1] == {"say": "3 tokens drawn, 1 forbidden; Z is estimated as .50."}
