@@ -62,6 +62,24 @@ def published_declarations() -> dict[str, dict]:
     }
 
 
+@cache
+def recorded_views() -> dict[str, list[str]]:
+    """Name of a strategy -> the views of its recorded run, in assets/views.json; see
+    explorer/catalog/publish_views.py.
+    """
+    return json.loads((assets() / "views.json").read_text("utf-8"))
+
+
+def offered_views(name: str, first: str) -> tuple[str, ...]:
+    """The views that a strategy offers before it has run: `first`, and those of its recorded run; without one,
+    those that all recorded runs have which open with `first`.
+    """
+    recorded = recorded_views()
+    alike = [views for views in recorded.values() if views[0] == first] or [["entropy", "dependencies", "text"]]
+    shared = [view for view in alike[0] if all(view in views for views in alike)]
+    return tuple(dict.fromkeys((first, *recorded.get(name, shared))))
+
+
 def read_parameters(name: str) -> tuple[Parameter, ...] | None:
     """The parameters of a strategy; None if it is newer than the published declarations."""
     declared = published_declarations().get(name)

@@ -46,7 +46,7 @@ QUESTIONS = {  # name of a choice -> the text that the model reads
             ("repeat", "prompt", "pad"),
         ),
     ),
-    views=("parallel_grid", "entropy", "text"),
+    view="parallel_grid",
     badge=lambda parameters: "relaxed",
     parts=lambda parameters: [
         Part("schedule", "sliding window", "Each forward corrects all positions of a moving window."),

@@ -38,7 +38,7 @@ from decoders.waits import DEPENDENCIES, LENS
         MODEL_DEFAULTS,
         *CONSTRAINT,
     ),
-    views=("parallel_grid", "graph", "entropy", "text"),
+    view="parallel_grid",
     badge=lambda parameters: "lossless: equal to greedy",
     parts=lambda parameters: [
         Part("schedule", "fixed-point iteration", "Each forward corrects all open positions of a block."),

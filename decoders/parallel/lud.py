@@ -54,7 +54,7 @@ def accepted(guessed: Guess, before: int, beta: float, repeated: float) -> dict[
             high=1.0,
         ),
     ),
-    views=("canvas_grid", "canvas", "entropy", "timeline", "text"),
+    view="canvas_grid",
     parts=lambda parameters: [
         Part(
             "region",

@@ -299,7 +299,7 @@ def badge(parameters: dict) -> str:
             high=2.0,
         ),
     ),
-    views=("batch", "note_bus", "timeline", "entropy", "text"),
+    view="batch",
     parts=lambda parameters: [
         Part("region", f"{parameters['streams']} streams", "Each writes a different section of the answer."),
         Part("drafter", f"blocks of {parameters['block']}", "Provisional until all streams have judged."),

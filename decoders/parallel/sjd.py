@@ -164,7 +164,7 @@ def sure_of(token: int, lane: Lane) -> torch.Tensor:
         *ENDS,
     ),
     papers=("accelerating-auto-regressive-text-to-image-generation",),
-    views=("parallel_grid", "graph", "draft_rounds", "one_round", "entropy", "dependencies", "text"),
+    view="parallel_grid",
     further_part=lambda parameters: LENS,
 )
 def sjd_pair(parameters: dict) -> Pair:

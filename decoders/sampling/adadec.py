@@ -43,7 +43,7 @@ class Branch:
         MODEL_DEFAULTS,
         *CONSTRAINT,
     ),
-    views=("threshold", "branches", "entropy", "dependencies", "text"),
+    view="threshold",
     badge=lambda parameters: "deterministic" if parameters["lookahead"] else "equal to generate",
     parts=lambda parameters: [
         Part("trigger", "entropy", "Starts the look-ahead where the model is uncertain."),

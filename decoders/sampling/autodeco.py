@@ -89,7 +89,7 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
         real("temperature", 1.0, "Used where the heads do not choose it; 0 is greedy.", low=0.0, high=100.0),
         real("top_p", 1.0, "Used where the heads do not choose it; 1 keeps all tokens.", low=0.0, high=1.0),
     ),
-    views=("values_per_token", "value_against_entropy", "sampler", "entropy", "dependencies", "text"),
+    view="values_per_token",
     badge=lambda parameters: (
         "equal to generate"
         if parameters["temperature"] == 0.0 and parameters["predict"] in (TOP_P, NEITHER)

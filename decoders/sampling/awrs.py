@@ -286,7 +286,7 @@ def together(parameters: dict) -> str | None:
     ),
     papers=("fast-controlled-generation-from-language-models-with",),
     together=together,
-    views=("draws", "beam_tree", "entropy", "dependencies", "text"),
+    view="draws",
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

@@ -108,7 +108,7 @@ def size(model) -> int | None:
         choice("begin_with", LARGE, "The model that writes first.", (LARGE, SMALL)),
         *GREEDY,
     ),
-    views=("threshold", "entropy", "timeline", "dependencies", "text"),
+    view="threshold",
     badge=lambda parameters: "relaxed",
     parts=lambda parameters: [
         Part(

@@ -107,7 +107,7 @@ class States:
         ),
         MODEL_DEFAULTS,
     ),
-    views=("token_graph", "entropy", "dependencies", "text"),
+    view="token_graph",
     badge=lambda parameters: "equal to generate" if parameters["alpha"] == 0.0 else "deterministic",
     parts=lambda parameters: [
         Part("value", "anti-model", "A second model of the text so far: what it expects is penalised.")

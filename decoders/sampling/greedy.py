@@ -15,7 +15,6 @@ from decoders.sampling.sampling_parameters import ENDS, PENALTIES, PROCESSORS
     title="Greedy",
     family="sampling",
     parameters=(*PENALTIES, *ENDS, FAST_FORWARD),
-    views=("entropy", "token_graph", "dependencies", "text"),
     badge=lambda parameters: "equal to generate",
     parts=lambda parameters: [PROCESSORS],
 )

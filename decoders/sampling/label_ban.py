@@ -56,7 +56,7 @@ def completing(labels: Sequence[Sequence[int]], text: Sequence[int]) -> list[int
     ),
     suits=unreadable,
     papers=("efficient-avoidance-of-vulnerabilities-in-auto-completed",),
-    views=("gutter", "values_per_token", "sampler", "entropy", "dependencies", "text"),
+    view="gutter",
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         Part("constraint", "ban", "The last token of the label is impossible after the others.")

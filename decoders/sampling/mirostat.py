@@ -60,7 +60,7 @@ def kept(p: torch.Tensor, mu: float, version: str) -> int:
         choice("version", "1", "1 estimates the exponent of Zipf's law, 2 does not.", ("1", "2")),
         *PENALTIES,
     ),
-    views=("sampler", "entropy", "dependencies", "token_graph", "text"),
+    view="sampler",
     badge=lambda parameters: "sampled",
     parts=lambda parameters: [
         Part("truncation", "surprise limit", "Rises after expected tokens, falls after surprising ones.")

@@ -61,7 +61,7 @@ class Graph:
         choice("resistance", "linear", "How it grows with the length of the repetition.", RESISTANCES),
         MODEL_DEFAULTS,
     ),
-    views=("token_graph", "entropy", "dependencies", "text"),
+    view="token_graph",
     badge=lambda parameters: "equal to generate" if parameters["alpha"] == 0.0 else "deterministic",
     parts=lambda parameters: [
         Part("value", "resistance", "Grows with the number of tokens in a row that would be repeated.")

@@ -40,7 +40,7 @@ ARGUMENTS = "A call has as many arguments as its function takes, and a new objec
         real("temperature", 0.0, "Below 1 sharper, above 1 flatter; 0 is greedy.", low=0.0, high=100.0),
     ),
     papers=("guiding-language-models-of-code-with-global",),
-    views=("constraint", "entropy", "dependencies", "text"),
+    view="constraint",
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         Part("monitor", parameters["monitor"], MODES[parameters["monitor"]]),

@@ -26,7 +26,6 @@ from decoders.trace.scores import ScoreName
         FAST_FORWARD,
         integer("num_return_sequences", 1, "Texts that are drawn side by side.", low=1, high=64),
     ),
-    views=("entropy", "sampler", "dependencies", "token_graph", "text"),
     badge=lambda parameters: "equal to generate" if parameters["temperature"] == 0.0 else "sampled",
     parts=lambda parameters: [PROCESSORS],
 )

@@ -50,7 +50,6 @@ def settings(lane: Lane) -> dict[str, float]:
     title="The server's own decoding",
     family="sampling",
     parameters=(*PARAMETERS, TOP, *(one for one in ENDS if one.name != "token_healing")),
-    views=("entropy", "token_graph", "text"),
     follows=True,
     suits=unstreamed,
     badge=lambda parameters: "as the server decodes",

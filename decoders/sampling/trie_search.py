@@ -53,7 +53,7 @@ def unusable(parameters: dict) -> str | None:
         *(replace(parameter, group="") for parameter in BIAS),  # its only parameter of a constraint
     ),
     papers=("prompt-tuned-embedding-classification-for-multi-label",),
-    views=("label_trie", "constraint", "entropy", "beam_tree", "dependencies", "text"),
+    view="label_trie",
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [Part("answer", parameters["answer"], ANSWERS[parameters["answer"]])],
     together=unusable,

@@ -78,7 +78,7 @@ def too_many_returned(parameters: dict) -> str | None:
         *ENDS,
     ),
     together=too_many_returned,
-    views=("beam_tree", "entropy", "dependencies", "text"),
+    view="beam_tree",
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

@@ -9,10 +9,6 @@ from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.interfaces import (
-    HEAD_VIEWS,
-    RELAXED_VIEWS,
-    TIMED_VIEWS,
-    VIEWS,
     Drafter,
     Pair,
     Verifier,
@@ -48,8 +44,8 @@ def draft_and_verify(
 ) -> Callable[[Callable], Callable]:
     """The decorator `registry.strategy` for a generator that does more than run the rounds of `pair`.
 
-    Badge, parts and what is read from the target follow from the pair that the parameters ask for; needs and
-    views from that of their defaults. `declaration` may say otherwise. `fits`: a message if drafter and
+    Badge, parts and what is read from the target follow from the pair that the parameters ask for; needs from
+    that of their defaults. `declaration` may say otherwise. `fits`: a message if drafter and
     verifier do not go together. `further_part`: one that the strategy has besides the two.
     """
 
@@ -60,7 +56,7 @@ def draft_and_verify(
     usual = {
         "family": "speculative",
         "needs": ("target", *drafter.roles),
-        "views": usual_views(drafter, verifier),
+        "view": "draft_rounds",
         "badge": lambda parameters: badge(*pair(parameters), parameters["temperature"]),
         "parts": parts,
         "reads": lambda parameters: capabilities_read(*pair(parameters)),
@@ -68,15 +64,6 @@ def draft_and_verify(
     if fits is not None:
         usual["together"] = lambda parameters: fits(*pair(parameters))
     return strategy(**usual | declaration)
-
-
-def usual_views(drafter: Drafter, verifier: Verifier) -> tuple[str, ...]:
-    """The views of a strategy with this pair, unless it names its own."""
-    if verifier.relaxed_for:
-        return RELAXED_VIEWS
-    if drafter.reads_states:
-        return HEAD_VIEWS
-    return TIMED_VIEWS if drafter.roles else VIEWS
 
 
 def capabilities_read(drafter: Drafter, verifier: Verifier) -> dict[str, set[Capability]]:

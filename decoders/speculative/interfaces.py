@@ -102,20 +102,6 @@ class TokenTest:
     threshold: float | None = None
 
 
-# Views of a strategy that drafts and verifies; the timeline where drafting takes forwards of its own.
-VIEWS = ("draft_rounds", "one_round", "entropy", "dependencies", "text")
-TIMED_VIEWS = ("draft_rounds", "one_round", "timeline", "entropy", "dependencies", "text")
-# others than the best token may pass
-RELAXED_VIEWS = ("draft_rounds", "one_round", "target_top_tokens", *TIMED_VIEWS[2:])
-TREE_VIEWS = (*VIEWS[:2], "graph", *VIEWS[2:])  # where a draft is a tree: its rounds as one graph
-TIMED_TREE_VIEWS = (*TIMED_VIEWS[:2], "graph", *TIMED_VIEWS[2:])
-# Of trained heads; without the timeline where they guess in the target's own forward.
-HEAD_VIEWS = (*TIMED_TREE_VIEWS[:3], "ranks", "sees", *TIMED_TREE_VIEWS[3:])
-OWN_HEAD_VIEWS = (*TREE_VIEWS[:3], "ranks", "sees", *TREE_VIEWS[3:])
-LAYER_VIEWS = ("layers", *VIEWS)  # where a part of the target's own layers drafts
-EXIT_VIEWS = (*LAYER_VIEWS[:3], "sees", *LAYER_VIEWS[3:])  # where a trained module guesses from them
-
-
 @dataclass
 class Verification:
     """A verifier's result: the tests in the order in which they were made, the accepted path, and the

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from decoders import files, memory_options
+from decoders import files
 from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from explorer.export import comparison, page_files, palette, saved_comparison
@@ -27,6 +27,7 @@ from explorer.export.page_data import page_data
 from explorer.export.run_file import container, pack, title
 from explorer.inspector.card import card
 from explorer.inspector.token_facts import Facts
+from explorer.runs.offered_views import offered_views
 from explorer.runs.run_state import Run, answer
 from explorer.runs.scheduler import Runs
 from visualizers.analysis.comparison import compare
@@ -35,11 +36,6 @@ from visualizers.registry import titles
 
 SAVED = page_files.ASSETS / "web" / "replay"
 NOTHING = {"view": "text", "ops": 2**31, "rows": 2**31}  # a cursor beyond the end
-
-
-def views_of(trace: Trace, declared: dict[str, dict]) -> list[str]:
-    """The views of a trace: those of its strategy and of its memory."""
-    return [*declared[trace.strategy]["views"], *memory_options.views(trace.parameters)]
 
 
 def replay_html(
@@ -83,7 +79,7 @@ def replay_blobs(
         "run": run,
     }
     blobs["rest"] = rounded(blobs["rest"])
-    blobs["pictures"] = [lane_pictures(trace, views_of(trace, declared)) for trace in traces]
+    blobs["pictures"] = [lane_pictures(trace, offered_views(trace)) for trace in traces]
     blobs["comparison"] = rounded(saved_comparison.comparison(compared))
     return title(setup["prompt"]), blobs
 
@@ -110,7 +106,7 @@ def rest(run: Run, declared: dict[str, dict], shown: list[dict]) -> dict:
     traces = [record.trace for record in run.records]
     facts = [Facts(trace) for trace in traces]
     return {
-        "lanes": [other_views(run, i, views_of(t, declared), shown[i]["view"]) for i, t in enumerate(traces)],
+        "lanes": [other_views(run, i, offered_views(t), shown[i]["view"]) for i, t in enumerate(traces)],
         "nodes": [{str(node): card(one.of(node), live=False) for node in one.nodes.token} for one in facts],
         "cells": [cells(one) for one in facts],
         "knobs": [with_form(knobs(trace), live=False) for trace in traces],

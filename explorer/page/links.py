@@ -20,6 +20,7 @@ from explorer.page_requests import Call
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
 from explorer.runs.validation import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, as_json
+from visualizers.registry import names
 
 VERSION = 1
 MAX_BYTES = 200_000  # of a setup as JSON; also the maximum length of a link
@@ -96,7 +97,7 @@ def check_lane(given: Any) -> dict:
     if not is_whole_number(lane["seed"], 0, 2**53 - 1):
         raise Refusal("This link has an unusable seed.")
     view = given.get("view")
-    if isinstance(view, str) and current(view) in strategy.views_with(lane["parameters"]):
+    if isinstance(view, str) and current(view) in names():
         lane["view"] = current(view)
     if begin := given.get("begin"):
         forced = begin.get("forced") or [] if isinstance(begin, dict) else None

@@ -15,6 +15,7 @@ from decoders.registry import BADGES
 from decoders.trace.events import Step
 from decoders.trace.trace import Trace
 from explorer.runs.memory_sizes import step_bytes
+from explorer.runs.offered_views import offered_views
 from explorer.runs.slices import Sliced
 from explorer.runs.validation import Choice
 from explorer.runs.view_cache import Fold
@@ -45,6 +46,7 @@ class Record:
     step: Sliced | None = None  # the step in progress, also between two of its slices
     kept: int = 0  # approximate bytes of the trace and the rows
     depths: dict[int, list[int]] = field(default_factory=dict)  # decision depths, once asked for
+    offered: list[str] | None = None  # its views, once it has ended and somebody has asked
 
     @classmethod
     def of(cls, lane: Any) -> "Record":
@@ -57,6 +59,14 @@ class Record:
     def waits(self) -> bool:
         """Whether its step waits for a program or a server."""
         return self.step is not None and self.step.waits
+
+    def views(self) -> list[str] | None:
+        """The views that it offers, once it has ended; None until then."""
+        if self.lane is not None:
+            return None
+        if self.offered is None:
+            self.offered = offered_views(self.trace)
+        return self.offered
 
     def fold(self, view: str) -> Fold:
         """The fold of one view, made when first asked for."""
@@ -145,6 +155,7 @@ def answer(run: Run, cursors: list[dict], max_ops: int | None = None, known: str
             "ended": trace.ended if record.lane is None else None,
             "problem": record.problem or fold.problem,
             "reading": record.lane and record.lane.reading,
+            "views": record.views(),
         }
         if cursor["ops"] <= 0:
             lane["head"] = fold.head

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from decoders.trace.events import Step
+from decoders.trace.events import Event, Step
 from decoders.trace.trace import Trace
 from visualizers.scene.layout import Layout
 from visualizers.scene.marks import Op
@@ -53,6 +53,7 @@ class View(Protocol):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    reads: ClassVar[tuple[Callable[[Event], bool], ...]]
 
     def __init__(self, header: Header): ...
 
@@ -63,13 +64,31 @@ class View(Protocol):
 
 VIEWS: dict[str, type[View]] = {}
 V = TypeVar("V", bound=View)
+Reads = Callable[[Event], bool]
 
 
-def view(name: str, title: str) -> Callable[[type[V]], type[V]]:
-    """Class decorator: registers a view under `name`, shown to people as `title`."""
+def has(kind: type, /, **wanted: Any) -> Reads:
+    """A `reads` of `view`: events of this class whose fields have these values; a set holds alternatives."""
+
+    def found(event: Event) -> bool:
+        if not isinstance(event, kind):
+            return False
+        fields = ((getattr(event, name), value) for name, value in wanted.items())
+        return all(own in value if isinstance(value, set) else own == value for own, value in fields)
+
+    return found
+
+
+def view(name: str, title: str, reads: Reads | tuple[Reads, ...] = ()) -> Callable[[type[V]], type[V]]:
+    """Class decorator: registers a view under `name`, shown to people as `title`.
+
+    reads: the event, or the events, that a lane must have for the view to be about something there. Without
+    them only strategies that name the view have it.
+    """
 
     def register(cls: type[V]) -> type[V]:
         cls.name, cls.title = name, title
+        cls.reads = reads if isinstance(reads, tuple) else (reads,)
         VIEWS[name] = cls
         return cls
 

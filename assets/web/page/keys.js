@@ -35,7 +35,7 @@ function seekRejection(app, back) {
 page.goToToken = async function ({ lane: number, step, node }) {
   const { app } = page,
     lane = app.lanes[number - 1],
-    views = lane.views();
+    views = lane.offered();
   await app.goTo(lane);
   if (!["draft_rounds", "one_round"].includes(lane.view) && views.includes("draft_rounds"))
     lane.showView("draft_rounds");

@@ -36,7 +36,13 @@ page.LanePane = class {
     const added = Object.entries(this.app.data.added_views).flatMap(
       ([name, of]) => of[this.setup.parameters[name]] || [],
     );
-    return [...new Set([...this.declaration().views, ...added])];
+    const named = this.setup.view ? [this.setup.view] : []; // by a link
+    return [...new Set([...this.declaration().views, ...added, ...named])];
+  }
+
+  // What it offers now: once it has run, the views that are about something in it.
+  offered() {
+    return this.trace?.views ?? this.views();
   }
 
   // All that can be set of it: its strategy's parameters and those of any lane's memory, and of the one that
@@ -255,7 +261,7 @@ page.LanePane = class {
   }
 
   drawTabs() {
-    const views = this.trace ? this.trace.views : this.views();
+    const views = this.offered();
     if (!views.includes(this.view)) this.view = views[0];
     this.sceneElement.hidden = this.view === TEXT;
     this.textElement.hidden = this.view !== TEXT;
@@ -282,6 +288,13 @@ page.LanePane = class {
     );
     this.tabs.nextElementSibling.setAttribute("aria-label", title(this.view));
     if (focused) this.tabs.querySelector("[aria-selected=true]").focus();
+  }
+
+  // The run has ended, and it is known what is in it.
+  offer(views) {
+    if (!this.trace || String(views) === String(this.trace.views)) return;
+    this.trace.views = views;
+    this.drawTabs();
   }
 
   showView(name) {
@@ -359,6 +372,7 @@ page.LanePane = class {
       this.drawing().reset(answer.head);
     }
     if ("trust" in answer) this.drawTrust(answer.trust);
+    if (answer.views) this.offer([...new Set([...answer.views, this.view])]);
     if (answer.view === this.view && this.head) {
       const fresh = answer.ops.slice(this.ops.length - answer.from);
       this.drawing().feed(fresh.map((ops, i) => ({ step: this.ops.length + i, ops })));

@@ -9,7 +9,7 @@ function follow(app) {
     step = Number(given.get("step"));
   if (stop && app.guide?.lesson) app.guide.go(stop - 1);
   app.lanes.forEach((lane, at) => {
-    if (lane.view !== views[at] && lane.views().includes(views[at])) lane.showView(views[at]);
+    if (lane.view !== views[at] && lane.offered().includes(views[at])) lane.showView(views[at]);
   });
   if (step) app.playback.seek(step, true);
 }

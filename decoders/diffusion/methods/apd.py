@@ -79,7 +79,7 @@ def noise_of(lane: Lane, start: int, count: int, vocabulary: int) -> torch.Tenso
         ),
     ),
     badge=lambda parameters: "relaxed" if parameters["temperature"] else "deterministic",
-    views=("common_noise", "draft_rounds", "canvas", "timeline", "entropy", "text"),
+    view="common_noise",
     parts=lambda parameters: [
         Part("region", f"the next {parameters['look_ahead']} masks", "The text grows from left to right."),
         Part(

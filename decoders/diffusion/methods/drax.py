@@ -67,7 +67,7 @@ class Candidate:
         ),
     ),
     papers=("drax",),
-    views=("flow_grid", "candidate_matrix", "entropy", "timeline", "text"),
+    view="flow_grid",
     badge=lambda parameters: "sampled",
     parts=lambda parameters: [
         Part("region", "a canvas of random tokens", "Every position may change in every step."),

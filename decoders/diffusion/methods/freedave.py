@@ -56,7 +56,7 @@ def freedave_parts(parameters: dict[str, Any]) -> list[Part]:
         BLOCK,
         SUFFIX,
     ),
-    views=("canvas_drafts", "canvas_grid", "canvas", "entropy", "timeline", "text"),
+    view="canvas_drafts",
     parts=freedave_parts,
 )
 def freedave(lane: Lane) -> Iterator[None]:

@@ -120,7 +120,7 @@ def cut(lane: Lane, canvas: Canvas, position: int) -> None:
         ),
     ),
     badge=lambda parameters: "deterministic",
-    views=("filter_grid", "canvas", "canvas_grid", "entropy", "timeline", "text"),
+    view="filter_grid",
     parts=lambda parameters: [
         *schedule(parameters),
         Part("policy", f"{parameters['filter']} filter", FILTERS[parameters["filter"]]),

@@ -37,7 +37,7 @@ from decoders.strategy import Part
         WAITS,
         CONFLICTS,
     ),
-    views=("canvas_grid", "canvas", "entropy", "timeline", "text"),
+    view="canvas_grid",
     parts=lambda parameters: [
         *schedule(parameters),
         Part(

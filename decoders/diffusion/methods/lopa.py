@@ -70,7 +70,7 @@ def lopa_parts(parameters: dict[str, Any]) -> list[Part]:
         BLOCK,
         SUFFIX,
     ),
-    views=("canvas_branches", "canvas_grid", "canvas", "entropy", "timeline", "text"),
+    view="canvas_branches",
     parts=lopa_parts,
 )
 def lopa(lane: Lane) -> Iterator[None]:

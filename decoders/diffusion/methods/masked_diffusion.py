@@ -100,7 +100,7 @@ def badge(parameters: dict) -> str:
         WAITS,
         CONFLICTS,
     ),
-    views=("canvas", "canvas_grid", "entropy", "timeline", "text"),
+    view="canvas",
     parts=lambda parameters: [
         *schedule(parameters),
         Part("policy", parameters["policy"], POLICIES[parameters["policy"]]),

@@ -45,7 +45,7 @@ def block_sees(finished: int, block: int) -> torch.Tensor:
         ),
         real("temperature", 0.0, "0 takes the most likely token of each mask.", low=0.0, high=100.0),
     ),
-    views=("entropy_bound", "canvas_grid", "canvas", "entropy", "timeline", "text"),
+    view="entropy_bound",
     parts=lambda parameters: [
         Part("region", f"blocks of {parameters['block_length']}", "Blocks are written from left to right."),
         Part(

@@ -40,7 +40,7 @@ def ssd_parts(parameters: dict[str, Any]) -> list[Part]:
         BLOCK,
         SUFFIX,
     ),
-    views=("canvas_drafts", "canvas_grid", "canvas", "entropy", "timeline", "text"),
+    view="canvas_drafts",
     parts=ssd_parts,
 )
 def ssd(lane: Lane) -> Iterator[None]:

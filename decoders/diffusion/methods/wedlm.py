@@ -62,7 +62,7 @@ def fillable(
         ),
         real("temperature", 0.0, "0 takes the most likely token of each mask.", low=0.0, high=100.0),
     ),
-    views=("reading_order", "canvas_grid", "canvas", "entropy", "timeline", "text"),
+    view="reading_order",
     parts=lambda parameters: [
         Part(
             "region", f"a window of {parameters['window']}", "The window moves along with the finished text."

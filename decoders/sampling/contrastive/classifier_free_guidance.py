@@ -11,7 +11,7 @@ from decoders.parameters import free_text, real
 from decoders.prompt_variant import read_instead
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import guided
-from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, subtracts_target, token_by_token
+from decoders.sampling.contrastive.contrast_loop import MIX, subtracts_target, token_by_token
 from decoders.sampling.sampling_parameters import GREEDY
 
 TITLE = "negative prompt"
@@ -43,7 +43,7 @@ def negative(lane: Lane) -> list[int]:
         *GREEDY,
     ),
     reads=subtracts_target,
-    views=VIEWS,
+    view="contrast",
     badge=lambda p: "equal to generate" if p["temperature"] == 0.0 else "contrasted",
     parts=lambda parameters: [MIX],
 )

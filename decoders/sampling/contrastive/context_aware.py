@@ -11,7 +11,7 @@ from decoders.parameters import free_text, real
 from decoders.prompt_variant import read_instead
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import amplified
-from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, subtracts_target, token_by_token
+from decoders.sampling.contrastive.contrast_loop import MIX, badge, subtracts_target, token_by_token
 from decoders.sampling.contrastive.prompt_split import head, last_part
 from decoders.sampling.sampling_parameters import GREEDY
 
@@ -61,7 +61,7 @@ def without_context(lane: Lane) -> list[int] | None:
         *GREEDY,
     ),
     reads=subtracts_target,
-    views=VIEWS,
+    view="contrast",
     badge=badge,
     parts=lambda parameters: [MIX],
 )

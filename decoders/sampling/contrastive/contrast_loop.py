@@ -26,7 +26,6 @@ PLAUSIBLE = Part(
     "contrast", "plausibility mask", "Tokens far below the model's top probability are left out."
 )
 
-VIEWS = ("contrast", "entropy", "dependencies", "text")
 
 Second = Callable[[], tuple[str, torch.Tensor]]  # () -> (name of the second view, its row [1, V])
 

@@ -17,7 +17,7 @@ from decoders.logits.distributions import log_softmax
 from decoders.parameters import choice, free_text, real, switch
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import ratio
-from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, VIEWS, badge, take
+from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, badge, take
 from decoders.sampling.sampling_parameters import GREEDY as SHAPING
 from decoders.strategy import Part
 from decoders.trace.scores import ScoreName
@@ -113,7 +113,7 @@ def suits(parameters: dict, target) -> str | None:
         ),
         *GREEDY,
     ),
-    views=VIEWS,
+    view="contrast",
     badge=badge,
     parts=lambda parameters: [
         MIX,

@@ -14,7 +14,7 @@ from decoders.parameters import choice, free_text, integer, real
 from decoders.prompt_variant import read_instead
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import reduced
-from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, subtracts_target, token_by_token
+from decoders.sampling.contrastive.contrast_loop import MIX, badge, subtracts_target, token_by_token
 from decoders.sampling.contrastive.prompt_split import first_part, head
 from decoders.sampling.sampling_parameters import GREEDY
 
@@ -93,7 +93,7 @@ def noised_prompt(lane: Lane) -> tuple[list[int], str]:
     ),
     papers=("distort-distract-decode",),
     reads=subtracts_target,
-    views=VIEWS,
+    view="contrast",
     badge=lambda parameters: "contrasted" if parameters["noise"] in RANDOM else badge(parameters),
     parts=lambda parameters: [MIX],
 )

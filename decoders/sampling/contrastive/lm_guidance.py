@@ -15,7 +15,7 @@ from decoders.prompt_variant import read_instead
 from decoders.registry import strategy
 from decoders.sampling.contrastive.classifier_free_guidance import TITLE, negative
 from decoders.sampling.contrastive.contrast_algebra import styled
-from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, subtracts_target, take
+from decoders.sampling.contrastive.contrast_loop import MIX, badge, subtracts_target, take
 from decoders.sampling.sampling_parameters import GREEDY
 
 STYLE = "style"
@@ -74,7 +74,7 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
     ),
     papers=("guiding-image-captioning-models-toward-more-specific",),
     reads=subtracts_target,
-    views=VIEWS,
+    view="contrast",
     badge=badge,
     parts=lambda parameters: [MIX],
 )

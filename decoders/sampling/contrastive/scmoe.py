@@ -17,7 +17,7 @@ from decoders.models.expert_routing import Routing, Seen, can_be_rerouted, rerou
 from decoders.parameters import integers, real
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import amplified
-from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, VIEWS, badge, take
+from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, badge, take
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.trace.scores import ScoreName
 
@@ -137,7 +137,7 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
         *GREEDY,
     ),
     papers=("unchosen-experts-can-contribute-too",),
-    views=("experts", *VIEWS),
+    view="experts",
     badge=badge,
     parts=lambda parameters: [MIX, PLAUSIBLE],
     reads=lambda parameters: {"target": {Capability.WEIGHTS}},

@@ -125,7 +125,7 @@ def badge(parameters: dict) -> str:
     ),
     papers=("minimum-entropy-coupling-with-bottleneck",),
     together=unusable,
-    views=("belief", "coupling", "entropy", "text"),
+    view="belief",
     badge=badge,
     parts=lambda parameters: [
         PROCESSORS,

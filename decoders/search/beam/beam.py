@@ -44,7 +44,7 @@ def unusable(parameters: dict) -> str | None:
         *ENDS,
     ),
     together=unusable,
-    views=("beam_tree", "entropy", "dependencies", "text"),
+    view="beam_tree",
     badge=lambda parameters: "sampled" if parameters["do_sample"] else "equal to generate",
     parts=lambda parameters: [
         Part("frontier", "beams", "The num_beams most likely live texts; all their continuations compete."),

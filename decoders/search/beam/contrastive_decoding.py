@@ -13,7 +13,7 @@ from decoders.lane import Lane
 from decoders.parameters import choice, integer, real
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import Contrast, amplified, ratio
-from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, VIEWS, badge, token_by_token
+from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, badge, token_by_token
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.search.beam.beam_state import Beams, close_step
@@ -69,7 +69,7 @@ def unusable(parameters: dict) -> str | None:
     ),
     together=unusable,
     reads=lambda parameters: {"draft": {Capability.FULL_DISTRIBUTION}},  # whose rows are subtracted
-    views=(*VIEWS, "beam_tree"),
+    view="contrast",
     badge=badge,
     parts=lambda parameters: [MIX, PLAUSIBLE],
 )

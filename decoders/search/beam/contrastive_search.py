@@ -25,7 +25,7 @@ from decoders.trace.scores import ScoreName
         real("penalty_alpha", 0.6, "Weight of the similarity penalty; 0: greedy.", low=0.0, high=1.0),
         integer("top_k", 4, "Candidates looked ahead at each position; 1 is greedy.", low=1, high=64),
     ),
-    views=("beam_tree", "entropy", "dependencies", "text"),
+    view="beam_tree",
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part(

@@ -187,7 +187,7 @@ def unreadable(parameters: dict, target) -> str | None:
     together=too_many_returned,
     suits=unreadable,
     papers=("fast-lexically-constrained-decoding-with-dynamic-beam",),
-    views=("banks", "beam_tree", "entropy", "dependencies", "text"),
+    view="banks",
     badge=lambda parameters: "deterministic" if parameters["phrases"].strip() else "equal to generate",
     parts=lambda parameters: [
         Part(

@@ -50,7 +50,7 @@ def uneven_groups(parameters: dict) -> str | None:
     ),
     together=uneven_groups,
     papers=("diverse-beam-search",),
-    views=("beam_tree", "score_terms", "entropy", "dependencies", "text"),
+    view="beam_tree",
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("frontier", "grouped beams", "num_beam_groups beam searches that choose one after the other."),

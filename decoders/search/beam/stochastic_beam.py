@@ -28,7 +28,7 @@ from decoders.strategy import Part
         *SHAPING,
     ),
     papers=("language-model-decoding-as-likelihood-utility-alignment",),
-    views=("beam_tree", "entropy", "dependencies", "text"),
+    view="beam_tree",
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

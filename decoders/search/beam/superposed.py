@@ -191,7 +191,7 @@ def reads(parameters: dict) -> dict[str, set[Capability]]:
         EARLY_STOPPING,
     ),
     papers=("superposed-decoding",),
-    views=("superposition", "beam_tree", "entropy", "dependencies", "text"),
+    view="superposition",
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("expansion", "mixture of embeddings", "One forward reads the mean of the drafts' last tokens."),

@@ -55,7 +55,7 @@ MIN_VALUE = 1e-9  # in place of 0, whose logarithm would rule out a text
         "language-model-decoding-as-likelihood-utility-alignment",
         "making-the-most-of-your-model",
     ),
-    views=("beam_tree", "score_terms", "entropy", "dependencies", "text"),
+    view="beam_tree",
     badge=lambda parameters: "sampled" if parameters["value_noise"] else "deterministic",
     parts=lambda parameters: [
         Part("frontier", "beams", "The num_beams best live texts; their most likely continuations compete."),

@@ -61,7 +61,7 @@ class State:
     together=scorers.unusable,
     suits=scorers.unscored,
     papers=("a-star-decoding",),
-    views=("segments", "queue", "score_terms", "entropy", "dependencies", "text"),
+    view="segments",
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

@@ -129,7 +129,7 @@ FRONTIER_SUMMARIES = {
         ),
         *PENALTIES,
     ),
-    views=("search_graph", "graph", "queue", "entropy", "dependencies", "text"),
+    view="search_graph",
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("frontier", parameters["frontier"], FRONTIER_SUMMARIES[parameters["frontier"]]),

@@ -223,7 +223,7 @@ class Passages:
         choice("prefix", "score", "Which prefixes are kept.", WAYS),
     ),
     papers=("grounding-language-model-with-chunking-free-in",),
-    views=("document", "beam_tree", "entropy", "dependencies", "text"),
+    view="document",
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("frontier", parameters["prefix"], WAYS[parameters["prefix"]]),

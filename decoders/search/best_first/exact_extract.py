@@ -96,7 +96,7 @@ def passage_of(lane: Lane) -> list[int]:
     ),
     papers=("how-optimal-is-greedy-decoding-for-extractive",),
     reads=lambda parameters: {"target": {Capability.FULL_DISTRIBUTION}},  # of spans, likely or not
-    views=("span_map", "entropy", "dependencies", "text"),
+    view="span_map",
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("frontier", "all spans", "All spans of up to max_span tokens of the passage, as one trie."),

@@ -138,7 +138,7 @@ class LanePaths:
     ),
     suits=unreadable,
     papers=("polyglot-semantic-parsing-in-apis",),
-    views=("automaton", "constraint", "entropy", "dependencies", "text"),
+    view="automaton",
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("constraint", parameters["graph"], GRAPH[parameters["graph"]]),

@@ -296,7 +296,7 @@ def misfit(parameters: dict) -> str | None:
     ),
     papers=("massive-scale-decoding-for-text-generation-using",),
     together=misfit,
-    views=("search_graph", "graph", "queue", "entropy", "dependencies", "text"),
+    view="search_graph",
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("frontier", f"best first, {parameters['expand']}", FRONTIERS[parameters["expand"]]),

@@ -159,7 +159,7 @@ def suits(parameters: dict, target) -> str | None:
     ),
     suits=suits,
     papers=("generating-edu-extracts-for-plan-guided-summary",),
-    views=("content_plans", "beam_tree", "entropy", "text"),
+    view="content_plans",
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("expansion", "plans", "Sets of the prompt's clauses, by beam search with a plan model."),

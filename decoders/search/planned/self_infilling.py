@@ -330,7 +330,7 @@ def without_tokens(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
         replace(SHAPING[0], default=0.0),
     ),
     suits=fill_in_middle.suits,
-    views=("writing_order", "entropy", "text"),
+    view="writing_order",
     badge=badge,
     parts=lambda parameters: [
         Part("trigger", "largest probability", "Below tau the model jumps to the end of the text."),

@@ -225,7 +225,7 @@ def suits(parameters: dict, target) -> str | None:
         switch("no_repeats", True, "No three tokens in a row occur twice in a sentence and the one before."),
     ),
     suits=suits,
-    views=("topics", "beam_tree", "entropy", "dependencies", "text"),
+    view="topics",
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("plan", "topics", "One topic per sentence, predicted by the model or set by a person."),

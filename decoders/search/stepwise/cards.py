@@ -89,7 +89,7 @@ def unusable(parameters: dict) -> str | None:
     together=unusable,
     suits=scorers.unscored,
     papers=("cascade-reward-sampling-for-efficient-decoding-time",),
-    views=("segments", "scores", "entropy", "dependencies", "text"),
+    view="segments",
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

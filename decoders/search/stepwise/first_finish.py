@@ -43,7 +43,7 @@ def too_many_finishers(parameters: dict) -> str | None:
     ),
     together=too_many_finishers,
     papers=("first-finish-search",),
-    views=("beam_tree", "entropy", "dependencies", "text"),
+    view="beam_tree",
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

@@ -105,7 +105,7 @@ class Candidate:
         ),
     ),
     papers=("phi-decoding",),
-    views=("foresight", "entropy", "dependencies", "text"),
+    view="foresight",
     badge=lambda parameters: "sampled",
     together=lambda parameters: (
         f"min_steps is {parameters['min_steps']}, but max_steps only {parameters['max_steps']}; "

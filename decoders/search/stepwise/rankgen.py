@@ -148,7 +148,7 @@ def scorer_part(parameters: dict) -> Part:
     together=scorers.unusable,
     suits=scorers.unscored,
     papers=("rankgen",),
-    views=("segments", "scores", "entropy", "dependencies", "text"),
+    view="segments",
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

@@ -113,7 +113,7 @@ def unusable(parameters: dict) -> str | None:
     together=unusable,
     suits=scorers.unscored,
     papers=("transfer-q-star",),
-    views=("branches", "values_per_token", "entropy", "dependencies", "text"),
+    view="branches",
     badge=lambda parameters: (
         "deterministic"
         if parameters["temperature"] == 0.0

@@ -191,7 +191,7 @@ class Asap:
         *SHAPING,
     ),
     together=constraints.unusable,
-    views=("sample_trie", "beam_tree", "entropy", "dependencies", "text"),
+    view="sample_trie",
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         *constraints.constraint_parts(parameters),

@@ -60,7 +60,7 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
         switch("cache", True, "Reuse earlier completions and scores."),
     ),
     papers=("planning-with-large-language-models-for-code",),
-    views=("visit_tree", "entropy", "dependencies", "text"),
+    view="visit_tree",
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     together=scorers.unusable,
     suits=scorers.unscored,

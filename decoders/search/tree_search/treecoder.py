@@ -305,7 +305,7 @@ def badge(parameters: dict) -> str:
     ),
     papers=("treecoder",),
     together=constraints.unusable,
-    views=("beam_tree", "entropy", "dependencies", "text"),
+    view="beam_tree",
     badge=badge,
     parts=lambda parameters: [
         Part("decoder", parameters["decoder"], DECODERS[parameters["decoder"]][1]),

@@ -54,7 +54,7 @@ VALUES = {
     together=scorers.unusable,
     suits=scorers.unscored,
     papers=("language-model-decoding-as-likelihood-utility-alignment",),
-    views=("visit_tree", "entropy", "dependencies", "text"),
+    view="visit_tree",
     badge=lambda p: "sampled" if p["root_noise"] or p["value_noise"] else "deterministic",
     parts=lambda parameters: [
         scorers.part(parameters),

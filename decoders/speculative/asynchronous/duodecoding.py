@@ -85,7 +85,7 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
         *GREEDY,
     ),
     papers=("duodecoding",),
-    views=("timeline", "draft_rounds", "one_round", "graph", "entropy", "dependencies", "text"),
+    view="timeline",
     further_part=schedule,
 )
 def duodecoding(lane: Lane) -> Iterator[None]:

@@ -79,7 +79,7 @@ def measured_window(lane: Lane) -> int:
         *GREEDY,
     ),
     papers=("parallel-speculative-decoding-with-adaptive-draft-length",),
-    views=("timeline", "draft_rounds", "entropy", "dependencies", "text"),
+    view="timeline",
     further_part=schedule,
 )
 def pearl(lane: Lane) -> Iterator[None]:

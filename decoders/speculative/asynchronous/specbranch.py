@@ -109,7 +109,7 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
         *GREEDY,
     ),
     papers=("speculative-decoding-via-hybrid-drafting-and-rollback",),
-    views=("timeline", "draft_rounds", "one_round", "graph", "entropy", "dependencies", "text"),
+    view="timeline",
     further_part=schedule,
 )
 def specbranch(lane: Lane) -> Iterator[None]:

@@ -9,7 +9,6 @@ from decoders.lane import Lane
 from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.batched.shared_batch import (
-    BATCH_VIEWS,
     PROMPTS,
     Text,
     batch_rounds,
@@ -50,7 +49,7 @@ def bass_pair(parameters: dict) -> Pair:
     papers=("bass",),
     together=too_many,
     suits=too_long,
-    views=BATCH_VIEWS,
+    view="batch",
 )
 def bass(lane: Lane) -> Iterator[None]:
     """Batched speculation: texts share every forward, and each keeps the drafted tokens it accepts.

@@ -30,7 +30,6 @@ from decoders.trace.scores import ScoreName
 
 NONE, MISMATCH = "none", "first mismatch kept"
 MISTAKES = (NONE, BY_COLUMN, PADDING_KEPT, MISMATCH)
-VIEWS = ("batch", "draft_rounds", "one_round", "timeline", "entropy", "text")
 GUESSES = integer("num_assistant_tokens", 5, "Guesses per text and round.", low=1, high=32)
 
 
@@ -111,7 +110,7 @@ def decode(
         MODEL_DEFAULTS,
     ),
     papers=("batch-speculative-decoding-done-right",),
-    views=VIEWS,
+    view="batch",
     badge=lambda parameters: (
         "relaxed" if parameters["mistake"] != NONE else badge(chains(0.0, ""), GREEDY_MATCH, 0.0)
     ),
@@ -150,7 +149,7 @@ def eqspec(lane: Lane) -> Iterator[None]:
         MODEL_DEFAULTS,
     ),
     papers=("batch-speculative-decoding-done-right",),
-    views=VIEWS,
+    view="batch",
     badge=lambda parameters: badge(chains(0.0, ""), GREEDY_MATCH, 0.0),
     parts=lambda parameters: described(chains(0.0, fixed(parameters)), GREEDY_MATCH),
     together=too_many,

@@ -21,7 +21,6 @@ from decoders.speculative.drafters.fixed_trees import likeliest, sampled
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verification, Verifier
 from decoders.stopping import stopped
 
-BATCH_VIEWS = ("batch", "draft_rounds", "one_round", "timeline", "entropy", "dependencies", "text")
 MAX_TEXTS = 15  # texts beside the lane's own
 OTHERS = "Once upon a time\nThe old man looked at the sky and said,\nBen has a red ball. Mia has a"
 PROMPTS = free_text("prompts", OTHERS, "The other texts of the batch: one prompt per line.")

@@ -9,7 +9,6 @@ from decoders.lane import Lane
 from decoders.parameters import choice, integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.batched.shared_batch import (
-    BATCH_VIEWS,
     PROMPTS,
     Text,
     batch_rounds,
@@ -74,7 +73,7 @@ def tetris_pair(parameters: dict) -> Pair:
     papers=("tetris",),
     together=too_many,
     suits=too_long,
-    views=BATCH_VIEWS,
+    view="batch",
 )
 def tetris(lane: Lane) -> Iterator[None]:
     """Each text of a batch drafts a few tokens too many; the target verifies the most promising ones.

@@ -16,7 +16,7 @@ from decoders.parameters import choice, integer, switch
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
+from decoders.speculative.draft_heads.drift import with_drift
 from decoders.speculative.draft_heads.eagle_like import EAGLE_SAYS
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import Length, chain
@@ -107,7 +107,6 @@ def adaeagle_pair(parameters: dict) -> Pair:
         *GREEDY,
     ),
     papers=("adaeagle",),
-    views=DRIFT_VIEWS,
     suits=needs_head("eagle", "EAGLE layer"),
 )
 def adaeagle(lane: Lane) -> Iterator[None]:

@@ -16,7 +16,7 @@ from decoders.speculative.draft_heads.medusa_like import EXACT
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.trained_head import from_head, head_of_kind, needs_head
-from decoders.speculative.interfaces import RELAXED_VIEWS, Draft, Pair, Shape
+from decoders.speculative.interfaces import Draft, Pair, Shape
 from decoders.speculative.verifiers.block_tests import Value, block_tests, in_best, within
 from decoders.trace.number_format import number
 
@@ -88,7 +88,6 @@ def value_in(lane: Lane) -> Value:
         *GREEDY,
     ),
     papers=("blockwise-parallel-decoding-for-deep-autoregressive-models",),
-    views=(*RELAXED_VIEWS[:3], "ranks", "sees", *RELAXED_VIEWS[3:]),
     suits=needs_head("blockwise", "blockwise heads"),
 )
 def blockwise(lane: Lane) -> Iterator[None]:

@@ -14,7 +14,7 @@ from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, record_drift
+from decoders.speculative.draft_heads.drift import record_drift
 from decoders.speculative.draft_heads.trees import CUTS, PUBLISHED, drafted_by, tree_parameters
 from decoders.speculative.drafters.trained_head import TrainedHead, head_of_kind, needs_head
 from decoders.speculative.interfaces import Draft, Drafter, Pair, Seen, Verification
@@ -84,7 +84,6 @@ def clover_pair(parameters: dict) -> Pair:
     title="Clover-2",
     parameters=(*tree_parameters(PUBLISHED, nodes=25, depth=5, width=4), *GREEDY),
     papers=("clover-2",),
-    views=DRIFT_VIEWS,
     suits=needs_head("clover2", "Clover-2 layers"),
 )
 def clover2_pair(parameters: dict) -> Pair:

@@ -11,10 +11,8 @@ from torch.nn import functional as F
 
 from decoders.lane import Lane
 from decoders.speculative.drafters.trained_head import Find, TrainedHead, from_head
-from decoders.speculative.interfaces import HEAD_VIEWS, Draft, Drafter, Seen, Shape, Verification
+from decoders.speculative.interfaces import Draft, Drafter, Seen, Shape, Verification
 from decoders.trace.scores import ScoreName
-
-DRIFT_VIEWS = (*HEAD_VIEWS[:5], "drift", *HEAD_VIEWS[5:])
 
 
 def with_drift(find: Find, shape: Shape, name: str, says: str) -> Drafter:

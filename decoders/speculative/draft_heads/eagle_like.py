@@ -8,7 +8,7 @@ heads/feature_drafters, each in a file of its name; EAGLE-2 has EAGLE's.
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
+from decoders.speculative.draft_heads.drift import with_drift
 from decoders.speculative.draft_heads.trees import DYNAMIC, MEASURED, PUBLISHED, tree_of, tree_parameters
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
 from decoders.speculative.interfaces import Pair
@@ -31,7 +31,6 @@ def layer_drafted(kind: str, parameters: dict, name: str, says: str) -> Pair:
     name="eagle",
     title="EAGLE",
     parameters=(*tree_parameters(PUBLISHED, nodes=25, depth=5, width=4), *GREEDY),
-    views=DRIFT_VIEWS,
     suits=needs_head("eagle", "EAGLE layer"),
 )
 def eagle_pair(parameters: dict) -> Pair:
@@ -58,7 +57,6 @@ def eagle_pair(parameters: dict) -> Pair:
     name="eagle2",
     title="EAGLE-2",
     parameters=(*tree_parameters(DYNAMIC, nodes=24, depth=6, width=4), *GREEDY),
-    views=DRIFT_VIEWS,
     suits=needs_head("eagle", "EAGLE layer"),
 )
 def eagle2_pair(parameters: dict) -> Pair:
@@ -81,7 +79,6 @@ def eagle2_pair(parameters: dict) -> Pair:
     name="eagle3",
     title="EAGLE-3",
     parameters=(*tree_parameters(DYNAMIC, nodes=24, depth=6, width=4), *GREEDY),
-    views=DRIFT_VIEWS,
     suits=needs_head("eagle3", "EAGLE-3 layer"),
 )
 def eagle3_pair(parameters: dict) -> Pair:
@@ -109,7 +106,6 @@ def eagle3_pair(parameters: dict) -> Pair:
     title="Falcon",
     parameters=(*tree_parameters(MEASURED, nodes=4, depth=6, width=3), *GREEDY),
     papers=("falcon",),
-    views=DRIFT_VIEWS,
     suits=needs_head("falcon", "Falcon layer"),
 )
 def falcon_pair(parameters: dict) -> Pair:

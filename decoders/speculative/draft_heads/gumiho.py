@@ -12,7 +12,7 @@ from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
+from decoders.speculative.draft_heads.drift import with_drift
 from decoders.speculative.drafters.dynamic_trees import best_children, keep
 from decoders.speculative.drafters.fixed_trees import Guess, open_ends
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
@@ -106,7 +106,6 @@ def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
         *GREEDY,
     ),
     papers=("gumiho",),
-    views=DRIFT_VIEWS,
     suits=needs_head("gumiho", "Gumiho networks"),
 )
 def gumiho_pair(parameters: dict) -> Pair:

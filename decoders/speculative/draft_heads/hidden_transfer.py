@@ -14,7 +14,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.own_forward import plan_of, slot_parameters
 from decoders.speculative.drafters.own_slots import own_slots
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
-from decoders.speculative.interfaces import OWN_HEAD_VIEWS, Pair
+from decoders.speculative.interfaces import Pair
 
 KIND = HiddenTransfer.kind
 
@@ -28,7 +28,6 @@ KIND = HiddenTransfer.kind
         *GREEDY,
     ),
     papers=("parallel-decoding-via-hidden-transfer-for-lossless",),
-    views=OWN_HEAD_VIEWS,
     suits=needs_head(KIND, "maps of hidden transfer"),
 )
 def hidden_transfer_pair(parameters: dict) -> Pair:

@@ -9,14 +9,13 @@ from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.trees import CHAIN, drafted_by, tree_parameters
 from decoders.speculative.drafters.trained_head import needs_head
-from decoders.speculative.interfaces import HEAD_VIEWS, Pair
+from decoders.speculative.interfaces import Pair
 
 
 @speculative(
     name="dflash",
     title="DFlash",
     parameters=(*tree_parameters(CHAIN, nodes=8, depth=7, width=2), *GREEDY),
-    views=HEAD_VIEWS,
     suits=needs_head("dflash", "DFlash drafter"),
 )
 def dflash_pair(parameters: dict) -> Pair:
@@ -48,7 +47,6 @@ def dflash_pair(parameters: dict) -> Pair:
     name="peagle",
     title="P-EAGLE",
     parameters=(*tree_parameters(CHAIN, nodes=8, depth=6, width=2), *GREEDY),
-    views=HEAD_VIEWS,
     suits=needs_head("peagle", "P-EAGLE drafter"),
 )
 def peagle_pair(parameters: dict) -> Pair:

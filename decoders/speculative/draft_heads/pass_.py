@@ -17,7 +17,7 @@ from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.own_slots import attach_slots, forget
 from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
-from decoders.speculative.interfaces import FIXED, HEAD_VIEWS, SAMPLED, Draft, Drafter, Pair
+from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Pair
 
 KIND = PaSS.kind
 
@@ -103,7 +103,7 @@ def looking_ahead(count: int, top_k: int, temperature: float) -> Drafter:
         *GREEDY,
     ),
     papers=("pass",),
-    views=tuple(view for view in HEAD_VIEWS if view != "graph"),  # its drafts are chains
+    # its drafts are chains
     suits=needs_head(KIND, "look-ahead embeddings of PaSS"),
 )
 def pass_pair(parameters: dict) -> Pair:

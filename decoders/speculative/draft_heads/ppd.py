@@ -14,7 +14,7 @@ from decoders.speculative.draft_heads.medusa_like import TYPICAL_PARAMETERS, ver
 from decoders.speculative.draft_heads.own_forward import plan_of, slot_parameters
 from decoders.speculative.drafters.own_slots import own_slots
 from decoders.speculative.drafters.trained_head import head_of_kind, needs_head
-from decoders.speculative.interfaces import OWN_HEAD_VIEWS, Pair
+from decoders.speculative.interfaces import Pair
 
 KIND = PPD.kind
 
@@ -29,7 +29,6 @@ KIND = PPD.kind
         *GREEDY,
     ),
     papers=("hardware-aware-parallel-prompt-decoding-for-memory",),
-    views=OWN_HEAD_VIEWS,
     suits=needs_head(KIND, "prompt tokens of PPD"),
 )
 def ppd_pair(parameters: dict) -> Pair:

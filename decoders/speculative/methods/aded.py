@@ -18,7 +18,7 @@ from decoders.speculative.drafters.ngram_mcts import (
     search,
     trigram_table,
 )
-from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Pair
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair
 from decoders.speculative.methods.lookahead import add_chain
 from decoders.trace.number_format import were
 
@@ -65,7 +65,6 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
         *GREEDY,
     ),
     papers=("adaptive-draft-verification-for-efficient-large-language",),
-    views=TREE_VIEWS,
 )
 def aded_pair(parameters: dict) -> Pair:
     """Trigram counts replace the draft model; a tree search over them picks the paths to verify.

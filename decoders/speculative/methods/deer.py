@@ -13,7 +13,7 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.masked_block import block, note_if_missing
-from decoders.speculative.interfaces import TIMED_VIEWS, Pair
+from decoders.speculative.interfaces import Pair
 
 
 def deer_pair(parameters: dict) -> Pair:
@@ -42,7 +42,6 @@ def deer_pair(parameters: dict) -> Pair:
         *GREEDY,
     ),
     papers=("deer",),
-    views=(*TIMED_VIEWS[:2], "accepted_lengths", *TIMED_VIEWS[2:]),
 )
 def deer(lane: Lane) -> Iterator[None]:
     """A masked-diffusion model drafts a long block in one forward; the target verifies it token by token.

@@ -8,7 +8,7 @@ from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.drafters.dynamic_trees import best_slots, slots_above
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
+from decoders.speculative.interfaces import Pair, drafted
 
 
 @speculative(
@@ -28,7 +28,6 @@ from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
         *GREEDY,
     ),
     papers=("dyspec",),
-    views=(*TIMED_TREE_VIEWS[:3], "open_slots", *TIMED_TREE_VIEWS[3:]),
 )
 def dyspec_pair(parameters: dict) -> Pair:
     """The draft tree grows node by node where the draft is confident, within a budget.

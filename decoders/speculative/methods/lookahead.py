@@ -200,7 +200,6 @@ def windowed(n: int, width: int, max_ngrams: int, from_prompt: bool) -> Drafter:
         *GREEDY,
     ),
     papers=("break-the-sequential-dependency-of-llm-inference",),
-    views=("draft_rounds", "one_round", "graph", "parallel_grid", "entropy", "dependencies", "text"),
 )
 def lookahead_pair(parameters: dict) -> Pair:
     """The model drafts for itself: a window of guesses yields n-grams that are verified in one forward.

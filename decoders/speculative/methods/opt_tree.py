@@ -6,7 +6,7 @@ from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.drafters.dynamic_trees import best_paths
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
+from decoders.speculative.interfaces import Pair, drafted
 
 
 @speculative(
@@ -27,7 +27,6 @@ from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
         *GREEDY,
     ),
     papers=("opt-tree",),
-    views=TIMED_TREE_VIEWS,
 )
 def opt_tree_pair(parameters: dict) -> Pair:
     """Builds the draft tree with the largest expected number of accepted tokens, by the draft's estimate.

@@ -27,7 +27,7 @@ from decoders.speculative.drafters.online_distiller import (
     keep_correction,
     learned,
 )
-from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Pair, Seen, Verification
+from decoders.speculative.interfaces import Draft, Pair, Seen, Verification
 from decoders.trace.scores import ScoreName
 
 PROMPT_TOKENS = 16  # of an earlier request: how a text of the store begins
@@ -62,7 +62,7 @@ def osd_pair(parameters: dict) -> Pair:
         *GREEDY,
     ),
     papers=("online-speculative-decoding",),
-    views=("values_per_token", *TIMED_VIEWS),
+    view="values_per_token",
     reads=lambda parameters: {"draft": {Capability.WEIGHTS}},
 )
 def osd(lane: Lane) -> Iterator[None]:

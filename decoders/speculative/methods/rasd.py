@@ -16,7 +16,7 @@ from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
-from decoders.speculative.interfaces import FIXED, TIMED_TREE_VIEWS, Draft, Drafter, Pair, drafted
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair, drafted
 from decoders.speculative.methods.rest import STORE, Retrieved, add_tree, retriever, store_match_note
 from decoders.trace.number_format import number
 
@@ -81,7 +81,6 @@ def without_implausible(
         *GREEDY,
     ),
     papers=("rasd",),
-    views=TIMED_TREE_VIEWS,
 )
 def rasd_pair(parameters: dict) -> Pair:
     """One draft tree from two sources: a draft model and continuations retrieved from a store of texts.

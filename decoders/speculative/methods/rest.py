@@ -21,7 +21,7 @@ from decoders.parameters import choice, integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Pair
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair
 from decoders.trace.number_format import many
 
 TEXT = "the text so far"  # the store that is the lane's own text
@@ -100,7 +100,6 @@ def retrieved(look: Callable[[Lane], Retrieved]) -> Drafter:
     name="rest",
     title="REST",
     parameters=(*STORE, *GREEDY),
-    views=TREE_VIEWS,
 )
 def rest_pair(parameters: dict) -> Pair:
     """Looks up the newest tokens in a store of texts and drafts what most often followed them there.

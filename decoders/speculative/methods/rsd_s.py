@@ -16,15 +16,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import Guess, open_ends
-from decoders.speculative.interfaces import (
-    FIXED,
-    TIMED_TREE_VIEWS,
-    WITHOUT_REPLACEMENT,
-    Draft,
-    Pair,
-    Shape,
-    drafted,
-)
+from decoders.speculative.interfaces import FIXED, WITHOUT_REPLACEMENT, Draft, Pair, Shape, drafted
 from decoders.trace.scores import ScoreName
 
 
@@ -83,7 +75,6 @@ def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
         *GREEDY,
     ),
     papers=("recursive-speculative-decoding",),
-    views=TIMED_TREE_VIEWS,
 )
 def rsd_s_pair(parameters: dict) -> Pair:
     """The draft tree is a stochastic beam: paths sampled without replacement.

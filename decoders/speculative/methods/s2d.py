@@ -17,7 +17,7 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.sorted_exits import CHAIN, TREE, exits_of, sorted_exits
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair
+from decoders.speculative.interfaces import Pair
 
 SORTED, CHOSEN = "with trained exits", "as chosen"
 TRAINED = "{!r} drafts, which was trained to be left after {} layers."
@@ -70,7 +70,6 @@ def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
         ),
         *GREEDY,
     ),
-    views=(*TIMED_TREE_VIEWS[:2], "draft_layers", *TIMED_TREE_VIEWS[2:]),
     reads=lambda parameters: {"draft": {Capability.LAYERS}},
 )
 def s2d(lane: Lane) -> Iterator[None]:

@@ -16,7 +16,7 @@ from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import skeleton
 from decoders.speculative.drafters.optimal_tree import Forms, Skeleton, best_size, forms
 from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
+from decoders.speculative.interfaces import Pair, drafted
 from decoders.trace.scores import ScoreName
 
 Costs = tuple[Mapping[int, float], float]  # of a target forward by its nodes, and of a draft forward
@@ -101,7 +101,6 @@ def fits(parameters: dict) -> str | None:
         *GREEDY,
     ),
     papers=("sequoia",),
-    views=(*TIMED_TREE_VIEWS[:3], "plan", *TIMED_TREE_VIEWS[3:]),
     together=fits,
 )
 def sequoia(lane: Lane) -> Iterator[None]:

@@ -14,7 +14,6 @@ from decoders.lane import Lane
 from decoders.parameters import integer
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.batched.shared_batch import (
-    BATCH_VIEWS,
     PROMPTS,
     Text,
     batch_rounds,
@@ -176,7 +175,7 @@ def smartspec_pair(parameters: dict) -> Pair:
     papers=("optimizing-speculative-decoding-for-serving-large-language",),
     together=too_many,
     suits=too_long,
-    views=BATCH_VIEWS,
+    view="batch",
 )
 def smartspec(lane: Lane) -> Iterator[None]:
     """Chooses the draft length with the best goodput: long when idle, short under load.

@@ -19,7 +19,7 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.masked_block import block, note_if_missing
-from decoders.speculative.interfaces import FIXED, TIMED_VIEWS, Pair, TokenTest, Verifier, VerifierInput
+from decoders.speculative.interfaces import FIXED, Pair, TokenTest, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed import FromTarget
 from decoders.speculative.verifiers.walk import Place, by_rule
 from decoders.trace.number_format import number
@@ -97,7 +97,7 @@ def specdec_pair(parameters: dict) -> Pair:
         *GREEDY,
     ),
     papers=("speculative-decoding",),
-    views=("target_top_tokens", *TIMED_VIEWS),
+    view="target_top_tokens",
 )
 def specdec(lane: Lane) -> Iterator[None]:
     """A masked-diffusion model drafts a block in one forward; the target accepts near-best tokens.

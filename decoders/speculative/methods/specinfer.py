@@ -6,7 +6,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.merged_drafts import merged_drafts
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair
+from decoders.speculative.interfaces import Pair
 
 
 @speculative(
@@ -17,7 +17,6 @@ from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair
         integers("expansion", [1, 1, 3, 1, 1], "Draws below each node, level by level.", low=1, high=16),
         *GREEDY,
     ),
-    views=TIMED_TREE_VIEWS,
 )
 def specinfer_pair(parameters: dict) -> Pair:
     """Drafts a tree of independent draws; each draw is tested against the residual of those before it.

@@ -5,7 +5,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
+from decoders.speculative.interfaces import Pair, drafted
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.kseq import KSEQ
 
@@ -19,7 +19,6 @@ from decoders.speculative.verifiers.kseq import KSEQ
         *GREEDY,
     ),
     papers=("spectr",),
-    views=TIMED_TREE_VIEWS,
 )
 def spectr_pair(parameters: dict) -> Pair:
     """Drafts several independent chains; an optimal-transport test keeps as many tokens as possible.

@@ -12,7 +12,7 @@ from decoders.speculative.drafters import draft_length
 from decoders.speculative.drafters.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.drafters.dynamic_trees import best_paths, best_slots, expand_and_rerank, slots_above
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import FIXED, TIMED_TREE_VIEWS, Drafter, Pair, Verifier, drafted
+from decoders.speculative.interfaces import FIXED, Drafter, Pair, Verifier, drafted
 from decoders.speculative.methods.fuzzy import fuzzy_acceptance
 from decoders.speculative.methods.lantern import Near, neighbour_support, neighbours_of
 from decoders.speculative.methods.lenient import lenient_rejection
@@ -132,7 +132,6 @@ def relaxed_problem(parameters: dict, drafter: Drafter, verifier: Verifier) -> s
         *SHAPING,
         *ENDS,
     ),
-    views=TIMED_TREE_VIEWS,
     together=fits,
 )
 def speculation(lane: Lane) -> Iterator[None]:

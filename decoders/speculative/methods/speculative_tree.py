@@ -6,7 +6,7 @@ from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
+from decoders.speculative.interfaces import Pair, drafted
 
 
 @speculative(
@@ -16,7 +16,6 @@ from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Pair, drafted
         integers("widths", [3, 2, 1, 1], "Children of each drafted node, level by level.", low=1, high=16),
         *GREEDY,
     ),
-    views=TIMED_TREE_VIEWS,
 )
 def speculative_tree_pair(parameters: dict) -> Pair:
     """A small model guesses a tree of tokens; the target checks the whole tree in one forward.

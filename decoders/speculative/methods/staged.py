@@ -18,7 +18,7 @@ from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import Guess, skeleton
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Draft, Pair, Shape, drafted
+from decoders.speculative.interfaces import Draft, Pair, Shape, drafted
 from decoders.speculative.methods.prompt_lookup import look_up
 from decoders.trace.number_format import many, were
 
@@ -127,7 +127,6 @@ def spine(widths: list[int]) -> dict[tuple[int, ...], int]:
         *GREEDY,
     ),
     papers=("accelerating-llm-inference-with-staged-speculative-decoding",),
-    views=TIMED_TREE_VIEWS,
 )
 def staged_pair(parameters: dict) -> Pair:
     """Speeds up drafting, too: n-grams draft for the draft model, which drafts for the target.

@@ -28,7 +28,7 @@ from decoders.speculative.drafters.suffix_tree import (
     speculations,
     suffix_tree,
 )
-from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Pair
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair
 from decoders.trace.number_format import many, number
 from decoders.trace.scores import OTHERS, ScoreName
 
@@ -123,7 +123,6 @@ def match_note(chosen: Speculation, name: str) -> str:
         real("min_token_prob", 0.1, "How often a drafted token must follow the match.", low=0.0, high=1.0),
         *GREEDY,
     ),
-    views=(*TREE_VIEWS[:2], "suffix_tree", *TREE_VIEWS[2:]),
 )
 def suffix_decoding_pair(parameters: dict) -> Pair:
     """Drafts what most often followed the newest tokens, as far as their match is long.

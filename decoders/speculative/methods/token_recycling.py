@@ -9,7 +9,7 @@ from decoders.parameters import choice
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Pair, Seen, Verification
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair, Seen, Verification
 
 # A tree as path of ranks -> number of children, "" being the root: "01" is the second choice after the first.
 PAPER = {
@@ -111,7 +111,6 @@ def recycled(template: dict[str, int], table: Table) -> Drafter:
         *GREEDY,
     ),
     papers=("turning-trash-into-treasure",),
-    views=TREE_VIEWS,
 )
 def token_recycling_pair(parameters: dict) -> Pair:
     """Drafts from the target's own earlier runners-up, which each forward yields for free.

@@ -17,7 +17,7 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.trimmed_vocabulary import calibrated, trim_head, trimmed
-from decoders.speculative.interfaces import TIMED_VIEWS, Pair, drafted
+from decoders.speculative.interfaces import Pair, drafted
 from decoders.trace.scores import ScoreName
 
 
@@ -51,7 +51,6 @@ def draft_logits(lane: Lane, nodes: list[int]) -> torch.Tensor:
         *GREEDY,
     ),
     papers=("vocabtrim",),
-    views=(*TIMED_VIEWS[:3], "values_per_token", *TIMED_VIEWS[3:]),
 )
 def vocabtrim(lane: Lane) -> Iterator[None]:
     """The draft's vocabulary is cut to the tokens that are frequent in texts of the task; nothing is trained.

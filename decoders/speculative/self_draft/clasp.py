@@ -17,7 +17,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.confidence_stopping import confident_chain
-from decoders.speculative.interfaces import LAYER_VIEWS, Draft, Drafter, Pair, Seen, Verification
+from decoders.speculative.interfaces import Draft, Drafter, Pair, Seen, Verification
 from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
 from decoders.trace.scores import ScoreName
 
@@ -115,7 +115,7 @@ def planning(parameters: dict) -> Drafter:
         *GREEDY,
     ),
     papers=("clasp",),
-    views=(*LAYER_VIEWS[:1], "plan", *LAYER_VIEWS[1:]),
+    view="layers",
 )
 def clasp_pair(parameters: dict) -> Pair:
     """Drafts with some layers skipped; which ones follows from the last accepted token's states.

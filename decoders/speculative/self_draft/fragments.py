@@ -20,7 +20,7 @@ from decoders.speculative.draft_heads.medusa_like import TYPICAL_LIMITS
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.sees import record_sees
-from decoders.speculative.interfaces import FIXED, OWN_HEAD_VIEWS, Draft, Drafter, Pair, Seen, Verification
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Pair, Seen, Verification
 from decoders.speculative.methods.typical_acceptance import typical
 from decoders.speculative.verifiers.whole_fragments import whole_fragments
 
@@ -115,7 +115,7 @@ def fragments_pair(parameters: dict, mark: int | None = -1) -> Pair:
         *GREEDY,
     ),
     papers=("speculative-decoding-for-verilog",),
-    views=("fragments", *OWN_HEAD_VIEWS),
+    view="fragments",
 )
 def fragments(lane: Lane) -> Iterator[None]:
     """Heads guess several tokens ahead, and each round ends where a syntactic fragment of the code ends.

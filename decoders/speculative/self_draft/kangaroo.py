@@ -17,7 +17,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import VERIFIER, chosen, fits
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import EXIT_VIEWS, Drafter, Pair
+from decoders.speculative.interfaces import Drafter, Pair
 from decoders.speculative.self_draft.early_layers import doubly_exited, suited
 from decoders.speculative.self_draft.layerskip import exit_of
 from decoders.trace.events import Forward
@@ -128,7 +128,7 @@ def kangaroo_pair(parameters: dict) -> Pair:
         *GREEDY,
     ),
     papers=("kangaroo",),
-    views=EXIT_VIEWS,
+    view="layers",
     fits=fits,
     suits=suited(adapter_of),
 )

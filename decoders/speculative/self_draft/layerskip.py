@@ -13,7 +13,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import VERIFIER, chosen, fits
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import LAYER_VIEWS, Pair
+from decoders.speculative.interfaces import Pair
 from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
 
 
@@ -56,7 +56,7 @@ def suits(parameters: dict, target) -> str | None:
         *GREEDY,
     ),
     papers=("layerskip",),
-    views=LAYER_VIEWS,
+    view="layers",
     fits=fits,
     suits=suits,
 )

@@ -18,7 +18,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import VERIFIER, chosen, fits
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import EXIT_VIEWS, Pair
+from decoders.speculative.interfaces import Pair
 from decoders.speculative.self_draft.early_layers import doubly_exited, suited
 from decoders.speculative.self_draft.kangaroo import EITHER, NONE, SHIPPED
 from decoders.speculative.self_draft.layerskip import exit_of
@@ -103,7 +103,7 @@ def m2r2_pair(parameters: dict) -> Pair:
         *GREEDY,
     ),
     papers=("m2r2",),
-    views=EXIT_VIEWS,
+    view="layers",
     fits=fits,
     suits=suited(adapters_of),
 )

@@ -13,7 +13,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import speculative
 from decoders.speculative.default_verifier import VERIFIER, chosen, fits
 from decoders.speculative.drafters.confidence_stopping import confident_chain
-from decoders.speculative.interfaces import LAYER_VIEWS, Draft, Drafter, Pair, Seen, Verification
+from decoders.speculative.interfaces import Draft, Drafter, Pair, Seen, Verification
 from decoders.speculative.self_draft.early_layers import depth_of, self_drafted
 from decoders.speculative.self_draft.layer_skip_search import Search, layers_of
 from decoders.trace.scores import ScoreName
@@ -84,7 +84,7 @@ def searching(parameters: dict) -> Drafter:
         *GREEDY,
     ),
     papers=("swift",),
-    views=LAYER_VIEWS,
+    view="layers",
     fits=fits,
 )
 def swift_pair(parameters: dict) -> Pair:

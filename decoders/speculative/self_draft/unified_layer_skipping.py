@@ -76,7 +76,7 @@ def layers_and_checks(parameters: dict) -> list[Part]:
         *GREEDY,
     ),
     papers=("accelerating-inference-in-large-language-models-with",),
-    views=("layers", "entropy", "one_round", "draft_rounds", "dependencies", "text"),
+    view="layers",
     badge=promise,
     parts=layers_and_checks,
 )

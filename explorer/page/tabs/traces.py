@@ -16,19 +16,17 @@ from typing import Annotated, Literal
 import gradio as gr
 from pydantic import Field
 
-from decoders import memory_options
 from decoders.refusal import Refusal
-from decoders.trace.trace import Trace
 from decoders.view_names import current
 from decoders.watch.vllm.folder import Folder
 from explorer.export import opened_files
-from explorer.export.foreign_traces import declarations
 from explorer.page.qr_code import svg
 from explorer.page.save_and_open import picture_name, save_file, show_run
 from explorer.page.tabs import FETCH, UNTRACKED, following, imported, on_screen, records
 from explorer.page.tabs.experiments import escaped
 from explorer.page.uploads import LOST, NO_ROOM, Uploaded
 from explorer.page_requests import Save, Session, View
+from explorer.runs.offered_views import offered_views
 from explorer.runs.run_state import Run
 from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import MAX_LANES
@@ -247,7 +245,7 @@ def save_request(runs: Runs, form: str, click: str) -> tuple[Run, Save]:
     count = len(run.records)
     views = [*asked.views, *[None] * count][:count]
     if seen and form in ("figure", "slide") and view != AS_SHOWN:
-        if view not in views_of(run.records[seen.lane].trace):
+        if view not in offered_views(run.records[seen.lane].trace):
             raise Refusal(f"Lane {lane} has no view {titles().get(view, view)}; choose another.")
         views[seen.lane] = view
     of_seen = {"lane": seen.lane, "step": seen.shown} if seen else {}
@@ -308,7 +306,7 @@ def run_follower(runs: Runs, buttons: int) -> Callable:
         lanes = {lane.number: lane for lane in seen.lanes} if seen else {}
         number = number if number in lanes else min(lanes, default=1)
         named = [(lane.title, lane.number) for lane in lanes.values()] or [("Lane 1", 1)]
-        views = views_of(lanes[number].record.trace) if lanes else []
+        views = offered_views(lanes[number].record.trace) if lanes else []
         return [
             sentence(seen),
             gr.update(choices=named, value=number, interactive=bool(lanes)),
@@ -321,11 +319,6 @@ def run_follower(runs: Runs, buttons: int) -> Callable:
         ]
 
     return follow
-
-
-def views_of(trace: Trace) -> list[str]:
-    """The names of the views that a lane has."""
-    return [*declarations([trace])[trace.strategy]["views"], *memory_options.views(trace.parameters)]
 
 
 def sentence(seen: on_screen.Screen | None) -> str:

@@ -16,7 +16,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 from visualizers.views.any_lane.constraint import RAISED
 
@@ -80,7 +80,7 @@ class TokenBias:
         return [self.taken, *named, *([OTHERS] if OTHERS in self.masked else [])]
 
 
-@view("bias", "Bias")
+@view("bias", "Bias", reads=has(Table, name=ScoreName.BIAS))
 class Bias:
     """Columns are committed tokens. Below each other: the token that the mask took most from, both
     distributions as stacked bars, how far the taken token is favoured, the token.

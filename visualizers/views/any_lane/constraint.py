@@ -13,7 +13,7 @@ from visualizers import scene
 from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -24,7 +24,7 @@ ONLY = {"state": "chosen", "fill": "dashed"}
 QUESTION = "Which tokens did the constraint forbid? How much probability did it remove? What was forced?"
 
 
-@view("constraint", "Constraint")
+@view("constraint", "Constraint", reads=has(Distribution, view="forbidden"))
 class Constraint:
     """Columns are committed tokens. Below each other: the most likely forbidden tokens, the mass that was
     kept and removed, how many tokens were allowed, the token that was taken.

@@ -16,7 +16,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Graph, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.spread import spread
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 SIZE = 12
 CHARACTER = 0.602 * SIZE  # pixels
@@ -42,7 +42,7 @@ class Edge:
         return whole if len(whole) <= LONGEST else whole[: LONGEST - 1] + "…"
 
 
-@view("constraint_automaton", "Constraint automaton")
+@view("constraint_automaton", "Constraint automaton", reads=has(AutomatonState))
 class ConstraintAutomaton:
     """x counts characters from 1, y rows of edges; a state stands in a column of its own distance from the
     start.

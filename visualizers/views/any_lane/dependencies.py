@@ -12,14 +12,14 @@ from visualizers import scene
 from visualizers.scene import sizes
 from visualizers.scene.layout import Columns, Layout
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 STRONGEST = 6  # arcs of the token in focus
 KEPT = 2  # arcs that stay, thin and grey, when the focus moves on
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 
 
-@view("dependencies", "Dependencies")
+@view("dependencies", "Dependencies", reads=has(Depend, kind="attention"))
 class Dependencies:
     """Tokens on a line (the prompt ends at 0, new ones start at 1), arcs above, shares of the focus below."""
 

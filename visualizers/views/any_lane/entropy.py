@@ -14,7 +14,7 @@ from visualizers import scene
 from visualizers.scene import sizes
 from visualizers.scene.layout import Columns, Layout, token_line
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import cells, fit, probability
 
 FORK_BITS = 2.2  # a column is a fork when its entropy is above this many bits ...
@@ -30,7 +30,7 @@ QUESTION = (
 )
 
 
-@view("entropy", "Entropy")
+@view("entropy", "Entropy", reads=has(Distribution, view="target", level=None))
 class Entropy:
     """Columns are committed tokens; the upper panel is in bits, the lower one has the five most likely
     tokens, the rest is white.

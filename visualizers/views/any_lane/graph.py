@@ -7,15 +7,27 @@ no strategy.
 
 from dataclasses import replace
 
+from decoders.trace.events import Depend, Event, Propose
+from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
 from visualizers.scene.layout import Layout, heading
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.views.any_lane.graph_tokens import Tokens
 from visualizers.views.any_lane.graph_waits import Waiting
 
 
-@view("graph", "Graph")
+def connects(event: Event) -> bool:
+    """Whether a draft has a second choice, a search has a queue, or a position waited for others."""
+    if isinstance(event, Propose):
+        return event.slot > 0 and event.source not in ("target", "lookahead")
+    return QUEUED(event) or WAITED(event)
+
+
+QUEUED, WAITED = has(Rank, name=ScoreName.PRIORITY), has(Depend, kind="causal")
+
+
+@view("graph", "Graph", reads=connects)
 class Graph:
     """One of two graphs, by whether the lane tests dependencies. `head` and `feed` are those of the graph."""
 

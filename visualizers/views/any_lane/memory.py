@@ -13,7 +13,7 @@ from visualizers import scene
 from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 ALL = "all layers"
 ROW, MAX_LAYERS = 17, 48  # pixels of a layer's row; most layers for which there is room
@@ -31,7 +31,7 @@ WORDS = {"pruned_channels": "keys without some channels", "quantised": "in few b
 QUESTION = "What is kept of each token in each layer? What does that cost in accuracy?"
 
 
-@view("memory", "Memory")
+@view("memory", "Memory", reads=has(Measure, name=ScoreName.MEMORY_BYTES))
 class Memory:
     """x: positions from 1, the prompt's too; above, KL on a scale of powers of ten; below, the map."""
 

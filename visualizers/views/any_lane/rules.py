@@ -10,7 +10,7 @@ from visualizers import scene
 from visualizers.scene import sizes
 from visualizers.scene.layout import Graph, Layout, heading
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 WIDE = 44  # characters of a line: as many as a phone has room for
 SHORT = 36  # characters of a bracket that stays in one line
@@ -23,7 +23,7 @@ ENDED = ": the text has ended"
 UNKNOWN = "where the output stands is not known for this text"
 
 
-@view("rules", "Rules")
+@view("rules", "Rules", reads=has(ConstraintPlace))
 class Rules:
     """x counts characters of a line from 1, y lines of the typed text."""
 

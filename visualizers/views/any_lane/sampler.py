@@ -16,7 +16,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import fit, probability
 
 ACROSS = 60  # columns of the picture; a stage takes an equal share of them
@@ -31,7 +31,7 @@ GUTTER = 84  # pixels for the tokens' names
 DRAW_TOP, DRAW_BOTTOM = 22, 40  # pixels from the top of the lowest panel: the bar of running sums
 
 
-@view("sampler", "Sampler")
+@view("sampler", "Sampler", reads=has(Distribution, view="target", level=None))
 class Sampler:
     """Columns: processors; rows: tokens; below: the draw on the running sum of the last column."""
 

@@ -8,7 +8,7 @@ another one wrote, the columns that it reads in that forward are hatched in its 
 import math
 from collections import Counter
 
-from decoders.trace.events import Forward, Propose
+from decoders.trace.events import Event, Forward, Propose
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure
 from visualizers import scene
@@ -22,7 +22,12 @@ ROWS = 2  # rows for what was done
 QUESTION = "When was the number above its limit? What happened then?"
 
 
-@view("threshold", "Threshold")
+def watched(event: Event) -> bool:
+    """Whether a number has a limit, and a name for what was done there."""
+    return isinstance(event, Measure) and event.limit is not None and event.level is not None
+
+
+@view("threshold", "Threshold", reads=watched)
 class Threshold:
     """Above, the number and its limit; below, the tokens, each in the row of what was done for it."""
 

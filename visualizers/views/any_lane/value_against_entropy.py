@@ -18,8 +18,8 @@ from visualizers.scene.axis_scale import Scale
 from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
-from visualizers.views.any_lane.values_per_token import number, shown
+from visualizers.scene.view import Header, has, view
+from visualizers.views.any_lane.values_per_token import number, scaled, shown
 
 PANELS = 2
 BITS = 8  # columns of one bit each: the window moves where entropies exceed 7.5
@@ -46,7 +46,11 @@ class Cloud:
         return "—" if r is None else f"{r:+.2f}".replace("-", "−")
 
 
-@view("value_against_entropy", "Value against entropy")
+@view(
+    "value_against_entropy",
+    "Value against entropy",
+    reads=(scaled, has(Distribution, view="target", level=None)),
+)
 class ValueAgainstEntropy:
     """A panel for each number; the newest point is marked and named."""
 

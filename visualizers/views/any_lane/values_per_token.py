@@ -6,6 +6,7 @@ no strategy: one column per committed token, a trace and a row of bars for each 
 traces share a panel, each relative to its own scale.
 """
 
+from decoders.trace.events import Event
 from decoders.trace.scores import Measure
 from visualizers import scene
 from visualizers.scene.layout import Columns, Layout, heading, token_line
@@ -20,7 +21,12 @@ EMPTY, FULL = 0.12, 0.75  # greys of a bar's scale and of the bar
 QUESTION = "What value was set for each token? Where did it rise and fall?"
 
 
-@view("values_per_token", "Values per token")
+def scaled(event: Event) -> bool:
+    """Whether a number says where its scale ends."""
+    return isinstance(event, Measure) and event.scale is not None and event.scale > 0
+
+
+@view("values_per_token", "Values per token", reads=scaled)
 class ValuesPerToken:
     """Above, a trace for each number; below, the tokens, and under each token a bar per number."""
 

@@ -12,14 +12,14 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Table
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 DARKEST = 0.6  # so that numbers on grey stay readable
 NUMBER, MEAN, RATE = 1.0, 1.5, 1.3  # widths in columns
 
 
-@view("candidate_matrix", "Candidate matrix")
+@view("candidate_matrix", "Candidate matrix", reads=has(Rank, name=ScoreName.WORD_ERROR_RATE))
 class CandidateMatrix:
     """A row per candidate: its mean word error rate, those against each text, and its own text."""
 

@@ -11,13 +11,13 @@ from visualizers import scene
 from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.views.diffusion.cell_states import FILLED, fields
 
 COLUMNS = 8  # positions per line
 
 
-@view("canvas", "Canvas")
+@view("canvas", "Canvas", reads=has(Cell, level=None, state="mask"))
 class Canvas:
     """x is the place in a line, y the line; what was filled in this step is green, what was filled before
     dark, and a candidate the greyer the more likely.

@@ -13,7 +13,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Table, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 from visualizers.views.diffusion.cell_states import FILLED, hover, look
 
@@ -23,7 +23,7 @@ BAR, STRIP, WIDEST = (0.5, 5.0), 6.0, 32  # columns of the bar and of the strip;
 TICK = 0.16
 
 
-@view("canvas_branches", "Canvas branches")
+@view("canvas_branches", "Canvas branches", reads=has(Rank, name=ScoreName.MEAN_CONFIDENCE))
 class CanvasBranches:
     """x: a bar for C from 0 to 1, then positions of the block; y: iterations, and in each its canvases."""
 

@@ -5,7 +5,7 @@ filled). A forward is a small tree: the current canvas is at the left, and right
 may follow it. Knows no strategy.
 """
 
-from decoders.trace.events import Cell, Forward
+from decoders.trace.events import Cell, Forward, Propose
 from decoders.trace.number_format import many
 from visualizers import scene
 from visualizers.scene import sizes
@@ -13,7 +13,7 @@ from visualizers.scene.layout import Layout, Rounds, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import STATES
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 from visualizers.views.diffusion.cell_states import FILLED
 
@@ -27,7 +27,7 @@ LOOKS = {  # status of a draft -> fill and glyph of its box
 }
 
 
-@view("canvas_drafts", "Canvas drafts")
+@view("canvas_drafts", "Canvas drafts", reads=has(Propose, source=SOURCE))
 class CanvasDrafts:
     """x: steps ahead of the canvas, 0 the canvas itself; y: forwards, and in each the drafts that branched
     off.

@@ -13,7 +13,7 @@ from visualizers import scene
 from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.views.diffusion.cell_states import FILLED, bits, fields
 
 ASKS = (
@@ -24,7 +24,7 @@ CONFLICT_BITS = -1.0  # bits: a pair is joined if one token makes the other at m
 DEAREST = 6.0  # bits at which a forward's cost has the darkest grey
 
 
-@view("canvas_grid", "Canvas grid")
+@view("canvas_grid", "Canvas grid", reads=has(Cell, level=None, state="mask"))
 class CanvasGrid:
     """Columns count new positions from 1; a row has the cells that its forward looked at."""
 

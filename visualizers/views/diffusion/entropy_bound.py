@@ -12,7 +12,7 @@ from visualizers import scene
 from visualizers.scene import sizes
 from visualizers.scene.layout import Columns, Layout
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.views.diffusion.cell_states import FILLED, hover
 from visualizers.views.diffusion.entropy_bars import (
     FILLED_NOW,
@@ -28,7 +28,7 @@ from visualizers.views.diffusion.entropy_bars import (
 MIN_COLUMNS = 8
 
 
-@view("entropy_bound", "Entropy bound")
+@view("entropy_bound", "Entropy bound", reads=has(Cell, level="input", state="filled"))
 class EntropyBound:
     """x: masks by rising entropy above, positions of the block in the grid, blocks in the cache strip."""
 

@@ -12,7 +12,7 @@ from visualizers import scene
 from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Rounds, heading
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 from visualizers.views.diffusion.cell_states import FILLED, fields
 
@@ -20,7 +20,7 @@ LEVEL = "filter"
 PITCH, BARS, TALL = 2.2, 1.5, 0.85  # rows of an iteration, the foot of its bars, the height of a bar of 1
 
 
-@view("filter_grid", "Filter grid")
+@view("filter_grid", "Filter grid", reads=has(Cell, level=LEVEL))
 class FilterGrid:
     """Columns count new positions from 1. The ghost of a position stands in the first iteration in which its
     most likely token was the one it ends with, if it was filled later.

@@ -13,14 +13,14 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import numbered, probability
 
 # grey of a cell whose position changed this many times or more: its text stays readable
 DARKEST, MANY = 0.75, 3
 
 
-@view("flow_grid", "Flow grid")
+@view("flow_grid", "Flow grid", reads=has(Measure, name=ScoreName.JUMP))
 class FlowGrid:
     """x counts new positions from 1; y is a step of a candidate, below the noise that it began with."""
 

@@ -14,13 +14,13 @@ from visualizers import scene
 from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 CELL, STEPS = 0.9, 4  # height of a cell in rows; the scale shows at least this many bits
 
 
-@view("belief", "Belief")
+@view("belief", "Belief", reads=has(Measure, name=ScoreName.BELIEF))
 class Belief:
     """x: tokens; above the bits, below a row for each sign."""
 

@@ -14,7 +14,7 @@ from visualizers import scene
 from visualizers.scene import sizes
 from visualizers.scene.layout import Columns, Layout, token_line
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import fit, probability
 from visualizers.views.any_lane.entropy import share_height
 
@@ -25,7 +25,7 @@ VIEWS = {"target": "wanted", "unwanted": "unwanted", "combined": "combined"}  # 
 QUESTION = "What did the second distribution offer? What came of contrasting the two? Which tokens gained?"
 
 
-@view("contrast", "Contrast")
+@view("contrast", "Contrast", reads=has(Measure, name=ScoreName.CONTRAST))
 class Contrast:
     """Columns are committed tokens; above, what the token gained in bits, below it a stack for each view."""
 

@@ -13,7 +13,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Table, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 HEADER, GAP, CELL = 0.9, 0.4, 0.9  # heights in rows
@@ -23,7 +23,7 @@ MAX_COLUMNS = 7  # columns of tokens
 DARKEST = 0.6  # so that numbers on grey stay readable
 
 
-@view("coupling", "Coupling")
+@view("coupling", "Coupling", reads=has(Measure, name=ScoreName.COUPLING))
 class Coupling:
     """x: the columns of the tables; y: tokens of the text, and in each table its signs."""
 

@@ -15,7 +15,7 @@ from visualizers.scene.layout import Layout, Rounds, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, look
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 WEIGHTS = (ScoreName.LOG_WEIGHT, ScoreName.WEIGHT)
@@ -28,7 +28,7 @@ WORDS = {
 }
 
 
-@view("draws", "Draws")
+@view("draws", "Draws", reads=has(Measure, name=ScoreName.LOG_WEIGHT))
 class Draws:
     """Columns are positions of the first text, with the draws at each downwards; above, the estimate of Z."""
 

@@ -15,7 +15,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Columns, Layout, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 STRONG, WEAK = ScoreName.STRONG_EXPERTS, ScoreName.WEAK_EXPERTS
 WIDE = 0.92  # of a column's width, which a layer's experts share
@@ -23,7 +23,7 @@ HIGH = {STRONG: (0.27, 0.42), WEAK: (0.73, 0.32)}  # middle and height of a rout
 CEILING = 2  # bits at the top of the upper panel, at first
 
 
-@view("experts", "Experts")
+@view("experts", "Experts", reads=has(Table, name=ScoreName.STRONG_EXPERTS))
 class Experts:
     """x: committed tokens from 1, and the share of all so far at 0, in each its experts; y: layers."""
 

@@ -13,7 +13,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Table
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 HEAT, BEFORE, AFTER, TEXT = 1.0, 2.15, 3.15, 3.8  # columns
@@ -21,7 +21,7 @@ BARS = 0.9  # columns of a bar of probability 1
 LINE_BREAK = "↵"
 
 
-@view("gutter", "Gutter")
+@view("gutter", "Gutter", reads=has(Measure, name=ScoreName.P_LABEL))
 class Gutter:
     """Rows are lines of the text; beside each the label, and the first token before and after the ban."""
 

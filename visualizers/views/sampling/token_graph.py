@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import networkx as nx
 
-from decoders.trace.events import Distribution
+from decoders.trace.events import Distribution, Forward
 from decoders.trace.number_format import many
 from decoders.trace.scores import Rank
 from visualizers import scene
@@ -18,7 +18,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Graph, Layout, heading, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 ACROSS = 12  # tokens in a row
 WIDE, TALL = 0.84, 0.58  # of a token's box, in columns and rows
@@ -31,7 +31,7 @@ LOOP = 6  # tokens of a loop that are named
 HEAVIEST = 5  # an edge that was taken this many times is as thick as edges get
 
 
-@view("token_graph", "Token graph")
+@view("token_graph", "Token graph", reads=has(Forward, kind="decode"))
 class TokenGraph:
     """Boxes are tokens, arrows the steps from one to the next; edges that were taken again are coloured."""
 

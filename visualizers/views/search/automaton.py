@@ -15,13 +15,13 @@ from visualizers.scene.layout import Graph, Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.spread import spread
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 LISTED = 6  # paths that are listed at the right
 Edge = tuple[int, int]  # state, token
 
 
-@view("automaton", "Automaton")
+@view("automaton", "Automaton", reads=has(Rank, name=ScoreName.PATH_COST))
 class Automaton:
     """x counts layers of states, an edge stands half a column after its state; y separates edges."""
 

@@ -14,7 +14,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.tree_rows import Slots
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.views.search.beam_tree import BeamTree
 
 ABOVE, BETWEEN = 1.6, 0.5  # rows for the slots of a band, and between two bands
@@ -41,7 +41,7 @@ class BankRows(Slots):
         self.row: dict[int, float] = {root: ABOVE}  # the first of bank 0, however many there are
 
 
-@view("banks", "Banks")
+@view("banks", "Banks", reads=has(Measure, name=ScoreName.BANK_SLOTS))
 class Banks(BeamTree):
     """x counts generated tokens from 1, y is a bank, and in it one of `num_beams` rows."""
 

@@ -17,7 +17,7 @@ from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.tree_rows import Slots
 from visualizers.scene.verdict_marks import STATES
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 FAR = 10**6  # beyond any column
@@ -26,7 +26,20 @@ APART = 0.3  # rows between two finished hypotheses of one parent
 DEAD_AT_BIRTH = ("pruned", "rejected", "never reached", "merged")
 
 
-@view("beam_tree", "Beam tree")
+RANKED = {
+    ScoreName.AUGMENTED_SUM,
+    ScoreName.CONTRASTIVE,
+    ScoreName.EXPECTED_UTILITY,
+    ScoreName.LENGTH_PENALISED,
+    ScoreName.MEAN_LOGPROB,
+    ScoreName.PHI,
+    ScoreName.SENTENCE_PREFIX,
+    ScoreName.SHARE_OF_WEIGHT,
+    ScoreName.SUM_LOGPROB,
+}
+
+
+@view("beam_tree", "Beam tree", reads=has(Rank, name=RANKED))
 class BeamTree:
     """x counts generated tokens from 1 (0: the end of the prompt), y is one of `num_beams` rows."""
 

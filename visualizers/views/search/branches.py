@@ -9,13 +9,13 @@ import math
 from typing import Any
 
 from decoders.trace.number_format import many
-from decoders.trace.scores import Rank
+from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
 from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Table, heading, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 HEADING, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
 SEEN = 7  # rows of a long table that are visible at once in a low lane
@@ -25,7 +25,7 @@ MEANS = {"seen ahead": (4.5, 10), "mean": (14.5, 3)}
 VALUES = {"seen ahead": (4.5, 5.2), "log p": (9.7, 2.6), "value": (12.3, 2.6), "total": (14.9, 2.6)}
 
 
-@view("branches", "Branches")
+@view("branches", "Branches", reads=has(Rank, name={ScoreName.LOOKAHEAD, ScoreName.TOTAL}))
 class Branches:
     """x: candidate, what follows it, its value; y: pauses, and in each its candidates."""
 

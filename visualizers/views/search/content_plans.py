@@ -13,7 +13,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Rounds, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 LINE = 14  # tokens in a line, unless a sentence ends before
 ENDS = (".", "!", "?")
@@ -26,7 +26,7 @@ def minus(value: float, places: int = 2) -> str:
     return f"{value:.{places}f}".replace("-", "−")
 
 
-@view("content_plans", "Content plans")
+@view("content_plans", "Content plans", reads=has(Rank, name=ScoreName.PLAN))
 class ContentPlans:
     """Above, one row per unit: x counts units of a plan. Below, one block per summary: x counts tokens of a
     line.

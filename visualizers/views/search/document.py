@@ -15,7 +15,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Table, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 FLAG, FIRST = 1.0, 2.1  # columns of the flags, and of the first passage's curve
@@ -23,7 +23,7 @@ SHOWN = 4  # passages that have a curve
 BAR = 0.9  # columns of a bar of probability 1
 
 
-@view("document", "Document")
+@view("document", "Document", reads=has(Rank, name=ScoreName.SENTENCE_PREFIX))
 class Document:
     """Rows are sentences. Beside each: the flag of a prefix, P(end of text) after it for each passage."""
 

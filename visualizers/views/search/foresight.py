@@ -15,7 +15,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Table, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 HEADER, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
 # Columns of a table: name, where it begins, how many it takes.
@@ -24,7 +24,7 @@ SIGNED = "{:+.2f}"
 DARKEST = 0.5  # so that words on grey stay readable
 
 
-@view("foresight", "Foresight")
+@view("foresight", "Foresight", reads=has(Rank, name=ScoreName.FORESIGHT))
 class Foresight:
     """x: the columns of the tables; y: steps of the strategy, and in each its candidates."""
 

@@ -13,12 +13,12 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 ROWS = 5  # places of the queue that are shown
 
 
-@view("queue", "Queue")
+@view("queue", "Queue", reads=has(Rank, name=ScoreName.PRIORITY))
 class Queue:
     """x counts steps from 1; row 0 holds the highest priority, the last row how many more wait."""
 

@@ -11,7 +11,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Tree, heading, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 BAR = 0.8  # columns of a bar of probability 1
 STATES = {"rejected": "rejected", "finished": "finished", "pruned": "pruned"}
@@ -24,7 +24,7 @@ def small(value: float) -> str:
     return f"{value:.0e}".replace("e-0", "e-").replace("e-", "e−") if value else "0"
 
 
-@view("sample_trie", "Sample trie")
+@view("sample_trie", "Sample trie", reads=has(Measure, name=ScoreName.ALLOWED_FUTURE))
 class SampleTrie:
     """x counts tokens; a prefix that branches off begins a row. Bars: masked, and learned."""
 

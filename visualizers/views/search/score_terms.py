@@ -7,7 +7,7 @@ candidate has two bars: a dark one from 0 down to its first part, and beside it 
 sum. Where likelihood counts with a weight, the dark one is as long as it counts. Knows no strategy.
 """
 
-from decoders.trace.events import Commit, Propose, Verdict
+from decoders.trace.events import Commit, Event, Propose, Verdict
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
 from visualizers.scene.axis_scale import Scale
@@ -29,7 +29,16 @@ LOOKS = {
 QUESTION = "Which terms make up the scores that rank the texts?"
 
 
-@view("score_terms", "Score terms")
+def two_terms(event: Event) -> bool:
+    """Whether a score is the sum of two named parts."""
+    if not isinstance(event, Rank):
+        return False
+    if event.name == ScoreName.PRIORITY:
+        return {PAID, TO_COME} <= set(event.parts)
+    return LIKELY in event.parts and len(event.parts) > 1
+
+
+@view("score_terms", "Score terms", reads=two_terms)
 class ScoreTerms:
     """y: sums, worse ones further down; below the bars of a candidate what became of it."""
 
@@ -134,10 +143,10 @@ class ScoreTerms:
 
     def _first(self, event) -> float | None:
         """What the first part contributes to a sum; None if it is not a sum of two."""
-        if event.name == ScoreName.PRIORITY and {PAID, TO_COME} <= set(event.parts):
-            return -event.parts[PAID]
-        if LIKELY not in event.parts or len(event.parts) < 2:
+        if not two_terms(event):
             return None
+        if event.name == ScoreName.PRIORITY:
+            return -event.parts[PAID]
         return self.weight * event.parts[LIKELY]
 
     def _words(self, event) -> str:

@@ -12,7 +12,7 @@ from visualizers.scene.axis_scale import Scale
 from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 ASIDE, LIMIT = "aside", "threshold"
 MIN_SPAN = 0.5  # least span of scores that the scale shows
@@ -21,7 +21,7 @@ LOST = ("pruned", "rejected")
 QUESTION = "What was the score of each candidate of a round? Which ones stayed?"
 
 
-@view("scores", "Scores")
+@view("scores", "Scores", reads=has(Rank, name=ScoreName.REWARD))
 class Scores:
     """Dots for candidates, lines to those they came from, and the best score of each round."""
 

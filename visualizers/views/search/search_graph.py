@@ -10,13 +10,13 @@ Knows no strategy.
 import math
 
 from decoders.trace.events import Commit, Propose, Verdict
-from decoders.trace.scores import Score, ScoreName
+from decoders.trace.scores import Rank, Score, ScoreName
 from visualizers import scene
 from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Tree
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 ROWS = 5
@@ -27,7 +27,7 @@ LOOKED_AT = 120  # nodes considered for a place in one step
 DEAD = ("pruned", "rejected", "never reached")
 
 
-@view("search_graph", "Search graph")
+@view("search_graph", "Search graph", reads=has(Rank, name=ScoreName.PRIORITY))
 class SearchGraph:
     """x counts generated tokens from 1 (0: the end of the prompt), y is one of ROWS rows."""
 

@@ -12,7 +12,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Rounds, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 # name of a score -> its letter, the part that it is compared with
 SCORES = {ScoreName.REWARD: ("r", "threshold"), ScoreName.PRIORITY: ("f", None)}
@@ -20,7 +20,7 @@ VALUE = 1  # columns after a piece, for its score
 LOST = ("rejected", "pruned")
 
 
-@view("segments", "Segments")
+@view("segments", "Segments", reads=has(Rank, name={ScoreName.REWARD, ScoreName.PRIORITY}))
 class Segments:
     """x counts generated tokens from 1, y rows from 0; a row is used again to the right of what is in it."""
 

@@ -15,13 +15,13 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 FAINT = -30.0  # log p of a span with the lightest grey
 
 
-@view("span_map", "Span map")
+@view("span_map", "Span map", reads=has(Rank, name=ScoreName.SPAN))
 class SpanMap:
     """x is the length of a span, y the place at which it begins, in the order of the passage."""
 

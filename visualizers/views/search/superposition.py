@@ -15,7 +15,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Columns, Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 TOP = 5  # tokens stacked of the shared row
@@ -24,7 +24,7 @@ WIDE = 0.74  # a cell, of a column: lines run between them
 DARKEST = 0.6  # so that words on grey stay readable
 
 
-@view("superposition", "Superposition")
+@view("superposition", "Superposition", reads=has(Measure, name=ScoreName.SHARE))
 class Superposition:
     """x counts generated tokens from 1; y: the drafts that live in a place by rank, then those that ended."""
 

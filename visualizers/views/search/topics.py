@@ -16,7 +16,7 @@ from visualizers import scene
 from visualizers.scene.layout import Columns, Layout, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 LEVEL = "topics"
@@ -29,7 +29,7 @@ NOTHING = {
 QUESTION = "Which topic does each sentence have? Which topics were likely where it began?"
 
 
-@view("topics", "Topics")
+@view("topics", "Topics", reads=has(Distribution, level=LEVEL))
 class Topics:
     """Above, a track through the rows of the topics; below, the tokens."""
 

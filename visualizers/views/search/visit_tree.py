@@ -12,12 +12,12 @@ from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
 from visualizers.scene.layout import Layout
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 from visualizers.views.search.search_graph import LISTED, ROWS, SearchGraph
 
 
-@view("visit_tree", "Visit tree")
+@view("visit_tree", "Visit tree", reads=has(Rank, name=ScoreName.VISITS))
 class VisitTree(SearchGraph):
     """x counts generated tokens from 1 (0: the end of the prompt), y is one of a few rows."""
 

@@ -8,13 +8,13 @@ strategy.
 
 from decoders.trace.events import Commit, Note, Propose, Verdict
 from decoders.trace.number_format import many
-from decoders.trace.scores import Measure
+from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
 from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import STATES
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 PARTS = ("prefix", "middle", "suffix", "left to right")
@@ -22,7 +22,7 @@ SHARES = [[0, "0"], [0.5, ".5"], [1, "1"]]
 QUESTION = "In which order were the parts of the text written? Where did the model jump to the end?"
 
 
-@view("writing_order", "Writing order")
+@view("writing_order", "Writing order", reads=has(Measure, name=ScoreName.LARGEST_PROBABILITY))
 class WritingOrder:
     """Above, the largest probability and its limit; below, the tokens in the row of their zone."""
 

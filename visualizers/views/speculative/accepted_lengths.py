@@ -7,6 +7,7 @@ from decoders.trace.costs import Costs
 from decoders.trace.number_format import many
 from visualizers import scene
 from visualizers.scene import sizes
+from visualizers.scene.drafted import drafts
 from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
@@ -16,7 +17,7 @@ MIN_HEIGHT = 6  # rounds for which the scale has room at first
 DRAFTED = ("num_assistant_tokens", "prompt_lookup_num_tokens")  # parameters that say how long a draft may be
 
 
-@view("accepted_lengths", "Accepted lengths")
+@view("accepted_lengths", "Accepted lengths", reads=drafts)
 class AcceptedLengths:
     """x counts the accepted tokens of a round from 0, y its rounds upwards."""
 
@@ -54,23 +55,24 @@ class AcceptedLengths:
         if made is None:
             return []
         taken, drafted, rounds = made.accepted, len(made.nodes), len(self.costs.rounds)
+        number = step.index + 1  # as the other views count them, also rounds without a draft
         place = self.heights.get(taken, 0)
         self.heights[taken] = place + 1
         ops: list[Op] = [scene.Change(self.newest, fill="tint")] if self.newest else []
-        self.newest = f"b{rounds}"
+        self.newest = f"b{number}"
         hover = [
-            f"round {rounds}: {taken} of {many(drafted, 'drafted token')} accepted",
+            f"round {number}: {taken} of {many(drafted, 'drafted token')} accepted",
             f"{many(self.heights[taken], 'round')} so far accepted {taken}",
         ]
         where = {"panel": "rounds", "x": taken, "y": place + 0.5, "w": 0.86, "h": 0.9}
-        brick = {**where, **NEW, "text": str(rounds), "hover": hover}
+        brick = {**where, **NEW, "text": str(number), "hover": hover}
         ops.append(scene.Cell(self.newest, **brick))
         if place + 1 > self.high:
             self.high = 2 * self.high
             ops.append(scene.Change("rounds", **scale(self.high)))
         mean = self.costs.accepted / rounds
         long = f"; {mean:.2f} on average over {many(rounds, 'round')}"
-        lead = f"round {rounds} accepted {taken} of {drafted}"
+        lead = f"round {number} accepted {taken} of {drafted}"
         ops.append(scene.Change("heading", lead=lead, heading=long, short=long))
         return [*ops, scene.Front(taken, 0), scene.Say(f"{lead}{long}.")]
 

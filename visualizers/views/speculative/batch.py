@@ -14,7 +14,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Rounds, heading, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.verdict_marks import GLYPHS, STATES, look
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 HEADER, CELL, GAP = 0.68, 0.94, 0.12  # heights in rows: a round's heading, a cell, the space below a round
@@ -22,7 +22,10 @@ LEFT, EDGE = -1.45, 0.4  # columns between which the caches are drawn
 OWN = ("resampled", "bonus", "settled")
 
 
-@view("batch", "Batch")
+OF_A_BATCH = {ScoreName.PADDING, ScoreName.DRAFT_LENGTH, ScoreName.BUDGET, ScoreName.READINESS}
+
+
+@view("batch", "Batch", reads=has(Measure, name=OF_A_BATCH))
 class Batch:
     """x counts the tokens after what a text had before the round; y: rounds, and in each the texts."""
 

@@ -15,14 +15,14 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 ROWS = 8  # most depths shown
 DARKEST = 0.7  # grey of features that have nothing in common
 QUESTION = "How far are the drafter's features from the target's own, the deeper it drafts?"
 
 
-@view("drift", "Drift")
+@view("drift", "Drift", reads=has(Measure, name=ScoreName.DRIFT))
 class Drift:
     """x: rounds; y: depths, the root's own feature first; the darker a cell, the farther apart."""
 

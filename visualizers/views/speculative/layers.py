@@ -16,7 +16,7 @@ from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, STATES, look
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import three_digits
 
 WIDE = 0.86  # of a column
@@ -36,11 +36,11 @@ class Column:
     choices: list = field(default_factory=list)  # scores of a choice of layers
 
 
-@view("layers", "Layers")
+@view("layers", "Layers", reads=has(Forward, model="target", kind="draft"))
 class Layers:
     """x counts columns from 1; y, upwards, the target's layers, an attention below its MLP."""
 
-    reads, question = "target", "Which layers ran for which token? Which were skipped?"
+    model, question = "target", "Which layers ran for which token? Which were skipped?"
     outlined = "a second stream beside it"  # what the outline of a cell means
 
     def __init__(self, header: Header):
@@ -87,7 +87,7 @@ class Layers:
             return []
         self.written += len(commits)
         ops: list[Op] = []
-        columns = gathered(step.events, self.reads)
+        columns = gathered(step.events, self.model)
         for at, column in enumerate(columns):
             self.column += 1
             ops += self._column(column, verdicts, first=at == 0)
@@ -225,7 +225,7 @@ class Layers:
 
     def _heading(self) -> list[Op]:
         """What a token cost so far, and how large a part of the model drafted it."""
-        whose = "model" if self.reads == "target" else self.reads
+        whose = "model" if self.model == "target" else self.model
         each = f"{self.passes / max(1, self.written):.2f} forwards of the whole {whose} per token"
         share = (
             f"; a drafted token ran {100 * self.drafted / self.drafts:.0f} % of its blocks."

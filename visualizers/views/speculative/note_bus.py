@@ -17,14 +17,14 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Columns, Layout, heading, scroll_row
 from visualizers.scene.marks import Op
 from visualizers.scene.verdict_marks import GLYPHS, look
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability, three_digits
 
 HEADER, CELL, GAP = 0.7, 0.92, 0.3  # heights in rows: a round's heading, a cell, the space below a round
 WIDE = 5  # columns of a block
 
 
-@view("note_bus", "Note bus")
+@view("note_bus", "Note bus", reads=has(Measure, name=ScoreName.PLAN_ITEM))
 class NoteBus:
     """x: notes in the order in which they were sent, then the block; y: rounds, and in each the streams."""
 

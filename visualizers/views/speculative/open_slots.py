@@ -15,7 +15,7 @@ from visualizers.scene.layout import Layout, Table, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, STATES, look
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 ROWS = 5  # places of the heap that are listed
@@ -32,7 +32,7 @@ class Place:
     since: int
 
 
-@view("open_slots", "Open slots")
+@view("open_slots", "Open slots", reads=has(Rank, name=ScoreName.SLOT))
 class OpenSlots:
     """x counts the slots of the round in the order of filling; y: the waiting slots, the best first."""
 

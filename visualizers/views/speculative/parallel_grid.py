@@ -12,7 +12,7 @@ from visualizers.graphs.links import Waits
 from visualizers.scene import sizes
 from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.views.any_lane.graph_waits import unavoidable
 
 LINKS = 3  # waited-for links drawn into one position, strongest first
@@ -23,7 +23,7 @@ GUESS_TEXT = {
 }
 
 
-@view("parallel_grid", "Parallel grid")
+@view("parallel_grid", "Parallel grid", reads=has(Cell, level=None, state={"guess", "settled"}))
 class ParallelGrid:
     """Columns count generated tokens from 1, rows are iterations from 0 (the first guess), downwards."""
 

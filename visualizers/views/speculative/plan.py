@@ -11,7 +11,7 @@ from visualizers import scene
 from visualizers.scene import sizes
 from visualizers.scene.layout import Columns, Layout, heading, scroll_row
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 
 HEADER, GAP, CELL = 1.0, 0.5, 0.92  # heights in rows: numbers of columns, space below a table, a cell
 DARKEST = 0.5  # so that numbers on grey stay readable
@@ -19,7 +19,7 @@ DARKEST = 0.5  # so that numbers on grey stay readable
 UNITS = ("nodes", "skipped")  # columns of the tables that are read
 
 
-@view("plan", "Plan")
+@view("plan", "Plan", reads=has(Table, unit=set(UNITS)))
 class Plan:
     """x: the columns of the tables; y: tables as they were made, and in each its rows."""
 

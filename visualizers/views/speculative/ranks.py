@@ -13,11 +13,12 @@ from decoders.trace.events import Distribution
 from decoders.trace.number_format import many
 from visualizers import scene
 from visualizers.scene import sizes
+from visualizers.scene.drafted import drafts
 from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, STATES, look
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 from visualizers.views.speculative.sees import NOTHING, OWN, drafted_of, path_of, verdict_of
 
@@ -27,7 +28,7 @@ DARKEST = 0.55  # grey of a guess that is certain
 WORTH = ("accepted", "rejected", "unreached")
 
 
-@view("ranks", "Ranks")
+@view("ranks", "Ranks", reads=(has(Distribution, view="draft", level=None), drafts))
 class Ranks:
     """x: depths, the root first; y: ranks, the most likely guess at the top."""
 

@@ -16,7 +16,7 @@ from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import GLYPHS, STATES, look
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability
 
 OWN = ("resampled", "bonus")
@@ -31,7 +31,7 @@ NOTHING = "Nothing has been drafted yet."
 INDEPENDENT = ("Path-independent", ": one distribution per depth, the same on every branch.")
 
 
-@view("sees", "Sees")
+@view("sees", "Sees", reads=has(Measure, name=ScoreName.SEES))
 class Sees:
     """x: read tokens, the root, the path; y: the depths of the draft, each with what its guess looks at."""
 

@@ -16,7 +16,7 @@ from visualizers.scene.layout import Layout, Tree, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.verdict_marks import STATES
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import probability, source_lines
 
 SPINE = 6  # columns of the newest tokens; the first stands for all matches that are longer
@@ -43,7 +43,7 @@ class Place:
     below: list["Place"] = field(default_factory=list)
 
 
-@view("suffix_tree", "Suffix tree")
+@view("suffix_tree", "Suffix tree", reads=has(Table, name=ScoreName.SUFFIX_SCORE))
 class SuffixTree:
     """x counts tokens: up to SPINE newest ones, then the tree below the match; y separates its branches."""
 

@@ -10,7 +10,7 @@ costs: each round, from where it began, as it would run with one device per mode
 from dataclasses import replace
 
 from decoders.roles import DRAFT_ROLES
-from decoders.trace.events import Commit, Forward, Propose, Verdict
+from decoders.trace.events import Cell, Commit, Event, Forward, Propose, Verdict
 from decoders.trace.number_format import many
 from visualizers import scene
 from visualizers.analysis.overlap import Bar, Schedule, milliseconds
@@ -30,7 +30,14 @@ COLUMNS = 12  # about how many the forwards of the first round take
 IDLE = 0.5  # columns: shorter gaps are not drawn
 
 
-@view("timeline", "Timeline")
+def not_only_the_target(event: Event) -> bool:
+    """Whether another model ran, a draft was verified, or positions were written together."""
+    if isinstance(event, Forward):
+        return event.model != "target" or event.kind == "verify"
+    return isinstance(event, Cell)
+
+
+@view("timeline", "Timeline", reads=not_only_the_target)
 class Timeline:
     """Two rows of bars, a dotted line after each round, and below them the tokens that it brought."""
 

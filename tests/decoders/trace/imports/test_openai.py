@@ -102,7 +102,7 @@ def test_an_imported_lane_is_a_sound_trace_that_the_page_can_show():
 def test_an_imported_lane_offers_what_it_has_and_says_what_it_does_not_know():
     drafted, plain = from_response(response(7, [3, 3, 1], [2, 0, 1])), from_response(response(3))
     views = [set(declarations([trace])["imported"]["views"]) for trace in (drafted, plain)]
-    of_rounds = {"accepted_lengths", "one_round", "draft_rounds", "graph", "target_top_tokens"}
+    of_rounds = {"accepted_lengths", "one_round", "draft_rounds", "target_top_tokens"}
     assert views[0] == {"entropy", "sampler", "text"} | of_rounds
     assert views[1] == {"entropy", "sampler", "text"}
     for trace in (drafted, plain):

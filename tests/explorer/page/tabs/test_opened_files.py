@@ -12,8 +12,8 @@ from explorer.export import run_file
 from explorer.export.comparison import LIKELIHOODS
 from explorer.export.lane_picture import picture, slide
 from explorer.page.save_and_open import open_file, save_file
-from explorer.page.tabs.traces import views_of
 from explorer.page_requests import Save
+from explorer.runs.offered_views import offered_views
 from explorer.runs.view_cache import Fold
 from tests.decoders.trace.imports import samples
 from tests.decoders.trace.imports.test_openai import named, of, response
@@ -89,7 +89,7 @@ def lanes(runs, opened) -> list[Trace]:
 
 def test_every_view_of_every_lane_is_drawn(runs, opened):
     for trace in lanes(runs, opened):
-        for view in dict.fromkeys([*views_of(trace), "text"]):
+        for view in dict.fromkeys([*offered_views(trace), "text"]):
             fold = Fold(view, trace)
             drawn = [fold.ops(step) for step in range(len(trace.steps))]
             assert any(drawn) and fold.problem is None, view
