@@ -34,7 +34,7 @@ from explorer.training.evaluation import (
     measure_summaries,
     measure_verilog,
 )
-from explorer.training.recipes import llama_tiny_fastdraft, llama_tiny_seq2seq, llama_tiny_sorted
+from explorer.training.recipes import llama_tiny_seq2seq
 
 
 def target(folder: Path, corpus: Path) -> None:
@@ -60,7 +60,10 @@ MEASURES = {
     "llama-tiny": target,
     "llama-tiny-draft": measure_acceptance.measure,
     "llama-tiny-draft-distilled": measure_acceptance.measure,
-    **dict.fromkeys((*llama_tiny_fastdraft.STAGES, llama_tiny_sorted.NAME), few_tasks),
+    "llama-tiny-fastdraft-pretrained": few_tasks,
+    "llama-tiny-fastdraft-continued": few_tasks,
+    "llama-tiny-fastdraft": few_tasks,
+    "llama-tiny-sorted": few_tasks,
     "llama-tiny-moe": mixture,
     "llama-tiny-heads": measure_drafts.measure_heads,
     "llama-tiny-diffusion": lambda folder, corpus: measure_diffusion.measure(folder),

@@ -15,7 +15,7 @@ from decoders.models.model_heads import load_heads
 from explorer.corpus import prepare
 from explorer.training import loop
 from explorer.training.modules import parted, ship_scorer, train_scorer, work_of
-from explorer.training.recipes.llama_tiny_draft_distilled import PROMPT, own_text
+from explorer.training.own_text import PROMPT, own_text
 
 TARGET, EAGLE, NAME = "llama-tiny", "llama-tiny-heads", "llama-tiny-adaeagle"
 TEXT = 60_000  # tokens that the target writes
@@ -41,7 +41,7 @@ def main(args: Namespace) -> None:
     """Trains and ships it."""
     texts, target = prepare(args.corpus, args.work), load(str(loop.MODELS / TARGET), dtype="float32")
     eagle = load_heads(str(loop.MODELS / EAGLE), target)["eagle"]
-    written = own_text(target.model, texts, args.work, TEXT, OWN_BATCH, temperature=0.0)
+    written = own_text(target.model, texts, args.work, TEXT, 0.0, OWN_BATCH)
     rows = torch.from_numpy(written).long()
     torch.manual_seed(0)
     head = AdaEagle(Target.of(target.model))

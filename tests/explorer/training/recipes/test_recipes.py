@@ -6,6 +6,7 @@ import csv
 import importlib
 import json
 from argparse import Namespace
+from dataclasses import replace
 
 import pytest
 import torch
@@ -20,7 +21,8 @@ from decoders.models.model_heads import load_heads
 from explorer import shipped
 from explorer.corpus import IGNORED, STORY_MIX
 from explorer.tasks import Problem
-from explorer.training import check, loop, small
+from explorer.training import check, loop, own_text, recipe, small
+from explorer.training.rows.table import ROWS
 from tests.helpers.toy_recipes import TOYS
 
 BUDGET = 0.002  # million tokens: one batch, or a few where a toy's batches are small
@@ -33,7 +35,7 @@ MEASURED = (
 
 @pytest.fixture(scope="module")
 def toys(tmp_path_factory, toy_corpus):
-    """toys(name): trains a recipe with the constants of TOYS, and those that it builds on, once; its folder.
+    """toys(name): trains a recipe at the scale of TOYS, and those that it builds on, once; its folder.
 
     Nothing is compiled, and nothing is written to assets/models.
     """
@@ -41,6 +43,7 @@ def toys(tmp_path_factory, toy_corpus):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "MODELS", folder)
         patch.setattr(torch, "compile", lambda model, **options: model)  # by whatever name a recipe calls it
+        patch.setattr(own_text, "WRITERS", 4)
         patch.setattr(small, "STORIES", tuple(STORY_MIX))  # a few files of toy stories fill no row
 
         def toy(name: str):
@@ -48,11 +51,14 @@ def toys(tmp_path_factory, toy_corpus):
                 needs, constants = TOYS[name]
                 for need in needs:
                     toy(need)
-                recipe = importlib.import_module("explorer.training.recipes." + name.replace("-", "_"))
-                for constant, value in constants.items():
-                    patch.setattr(recipe, constant, value)
+                if name in ROWS:
+                    patch.setitem(ROWS, name, replace(ROWS[name], **constants))
+                else:
+                    own = importlib.import_module("explorer.training.recipes." + name.replace("-", "_"))
+                    for constant, value in constants.items():
+                        patch.setattr(own, constant, value)
                 work = tmp_path_factory.getbasetemp() / "work"
-                recipe.main(Namespace(corpus=toy_corpus, work=work, million_tokens=BUDGET))
+                recipe.run(name, Namespace(corpus=toy_corpus, work=work, million_tokens=BUDGET))
             return folder / name
 
         yield toy
@@ -331,7 +337,8 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
     assert all(row["chosen"] <= row["best"] for row in solved["llama-tiny-reward"].values())
     assert {"copy", "correct (stories)"} <= solved["llama-tiny-seq2seq"].keys()
     for name, card in cards.items():
-        assert f"`explorer/training/recipes/{name.replace('-', '_')}.py`" in card and "(loss" in card, name
+        file = shipped.recipe_file(name).relative_to(shipped.TRAINING).as_posix()
+        assert f"`explorer/training/{file}`" in card and "(loss" in card, name
     tempered = json.loads((folders["llama-tiny-autodeco"] / "temperatures.json").read_text("utf-8"))
     assert all(row["best single T"] <= row["T 1"] for row in tempered["losses"].values())
     assert "## What the heads predict" in cards["llama-tiny-autodeco"]
