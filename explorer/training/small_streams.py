@@ -15,8 +15,8 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from decoders.models.architectures.source_stream import SourceStream, rows_of
 from explorer.corpus import IGNORED
 from explorer.training import cards
+from explorer.training.answers import ACCURACIES
 from explorer.training.loop import Curve, run_steps, ship
-from explorer.training.measure_tasks import FILE as ACCURACIES
 
 Problem = tuple[str, str]  # prompt up to its separator, answer
 Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # sources, which places count, answers with their ends

@@ -66,7 +66,7 @@ TOYS = {
     "llama-tiny-flow": (("llama-tiny-diffusion",), dict(BATCH=24, LAYERS=1)),
     "llama-tiny-seq2seq": (
         ("llama-tiny",),
-        dict(SHAPE=dict(num_layers=1, num_decoder_layers=1), BATCH=16, MEASURED=2, VALIDATION=2, LONGEST=8),
+        dict(SHAPE=dict(num_layers=1, num_decoder_layers=1), BATCH=16, MEASURED=2, VALIDATION=2),
     ),
     "tiny-bytenet": ((), dict(SHAPE=dict(width=8, dilations=(1, 2), sets=1), HELD_OUT=2)),
     "tiny-pervasive": ((), dict(SHAPE=dict(width=8, layers=1), HELD_OUT=2)),

@@ -2,20 +2,20 @@
 strategy itself, on sentences that its recipe never feeds.
 """
 
-import json
 import random
 from pathlib import Path
 
 from transformers import PreTrainedTokenizerFast
 
 from decoders.diffusion.candidates import word_error_rate
-from decoders.lane import Lane, Limits
 from decoders.models.flow import FlowModel
 from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import read_stories
 from explorer.tasks import HELD_OUT_SEED, Problem, problems
 from explorer.tasks.correction import spoil
-from explorer.training.measure_tasks import FILE, accuracy
+from explorer.training.answers import ACCURACIES, accuracy
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import traces
 from explorer.training.recipes.llama_tiny_flow import CANVAS, story_sentences
 
 PROBLEMS = 40
@@ -36,10 +36,8 @@ def held_out(tokenizer: PreTrainedTokenizerFast, corpus: Path) -> dict[str, list
     return {"correct": problems("correct", PROBLEMS, HELD_OUT_SEED), "correct (stories)": made}
 
 
-def measure(folder: Path, corpus: Path) -> None:
-    """Writes accuracies.json (task -> way -> share corrected) and word_error_rates.json (likewise, the mean)
-    beside the weights.
-    """
+def measure(folder: Path, corpus: Path) -> Findings:
+    """Task -> way -> share corrected, and likewise the mean word error rate."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = LoadedModel(folder.name, FlowModel.from_pretrained(folder).float().eval(), tokenizer)
     solved: dict[str, dict[str, float]] = {}
@@ -47,14 +45,11 @@ def measure(folder: Path, corpus: Path) -> None:
     for name, asked in held_out(tokenizer, corpus).items():
         solved[name], rates[name] = {}, {}
         for way, parameters in WAYS.items():
-            answers = []
-            for problem in asked:
-                prompt = model.encode(problem.prompt)
-                lane = Lane("drax", prompt, {"target": model}, parameters, limits=Limits(CANVAS))
-                answers.append(lane.run().text().removesuffix(tokenizer.eos_token))
+            prompts = [problem.prompt for problem in asked]
+            lanes = traces("drax", prompts, {"target": model}, parameters, CANVAS, seed=0)
+            answers = [trace.text().removesuffix(tokenizer.eos_token) for trace in lanes]
             solved[name][way] = accuracy(asked, answers)
             wrong = [word_error_rate(a, p.answer) for a, p in zip(answers, asked, strict=True)]
             rates[name][way] = round(sum(wrong) / len(wrong), 4)
         print(name, solved[name], rates[name], flush=True)
-    (folder / FILE).write_text(json.dumps(solved, indent=1) + "\n", "utf-8")
-    (folder / "word_error_rates.json").write_text(json.dumps(rates, indent=1) + "\n", "utf-8")
+    return Findings({ACCURACIES: solved, "word_error_rates.json": rates})

@@ -2,17 +2,16 @@
 and without, and by PEARL.
 """
 
-import json
 from pathlib import Path
 
-from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
-from decoders.models.model_heads import load_heads
 from decoders.speculative.asynchronous.specbranch import HEAD, OWN
 from decoders.trace.events import Verdict
 from explorer.experiments.asked import prompts
-from explorer.training.recipes.llama_tiny_outlook import DRAFT, TARGET
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import model_with, traces
+from explorer.training.recipes.llama_tiny_outlook import DRAFT
 
 NEW_TOKENS, FILE = 64, "rollbacks.json"
 KINDS = ("stories", "word problems")
@@ -28,13 +27,10 @@ def wasted(pair: dict[str, LoadedModel], strategy: str, settings: dict, asked: l
     written token; `rolled back`, the share of the rounds in which the target writes its own token after a
     failed test.
     """
-    totals, failed = [], 0
-    for prompt in asked:
-        ids = pair["target"].encode(prompt)
-        lane = Lane(strategy, ids, pair, {"concurrent": False, **settings}, limits=Limits(NEW_TOKENS))
-        trace = lane.run()
-        totals.append(trace.costs.totals())
-        failed += sum(any(v.status == "resampled" for v in step.of(Verdict)) for step in trace.steps)
+    lanes = traces(strategy, asked, pair, {"concurrent": False, **settings}, NEW_TOKENS, seed=0)
+    totals = [trace.costs.totals() for trace in lanes]
+    rounds = [step for trace in lanes for step in trace.steps]
+    failed = sum(any(v.status == "resampled" for v in step.of(Verdict)) for step in rounds)
     written, accepted, new, steps = (
         sum(t[name] for t in totals) for name in ("draft_token_candidates", "accepted", "new_tokens", "steps")
     )
@@ -42,10 +38,9 @@ def wasted(pair: dict[str, LoadedModel], strategy: str, settings: dict, asked: l
     return {**shares, "rolled back": failed / steps}
 
 
-def measure(folder: Path) -> None:
-    """Writes rollbacks.json beside the head: kind of text and way of drafting -> numbers of `wasted`."""
-    pair = {role: load(str(folder.parent / name)) for role, name in (("target", TARGET), ("draft", DRAFT))}
-    pair["target"].heads["outlook"] = load_heads(str(folder), pair["target"])["outlook"]
+def measure(folder: Path, corpus: Path) -> Findings:
+    """Kind of text and way of drafting -> numbers of `wasted`."""
+    pair = {"target": model_with(folder), "draft": load(str(folder.parent / DRAFT))}
     pair["draft"].name = DRAFT  # that of its folder is longer
     result = {}
     for kind in KINDS:
@@ -53,4 +48,4 @@ def measure(folder: Path) -> None:
         for way, (strategy, settings) in WAYS.items():
             result[f"{kind}, {way}"] = wasted(pair, strategy, settings, asked)
             print(f"{kind}, {way}", result[f"{kind}, {way}"], flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    return Findings({FILE: result})

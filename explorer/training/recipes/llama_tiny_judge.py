@@ -18,7 +18,7 @@ from decoders.refusal import Refusal
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.prefixes import SCORED, possible
 from explorer.training import loop
-from explorer.training.measure_tasks import answers
+from explorer.training.answers import answers
 from explorer.training.modules import frozen, ship_scorer, train_scorer, work_of
 
 TARGET, DRAFT, NAME = "llama-tiny", "llama-tiny-draft-distilled", "llama-tiny-judge"

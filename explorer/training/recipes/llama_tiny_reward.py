@@ -14,7 +14,7 @@ from decoders.heads.scorers.reward import QUESTIONS, Reward
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.prefixes import SCORED, WITH_STEPS, possible
 from explorer.training import loop
-from explorer.training.measure_tasks import answers
+from explorer.training.answers import answers
 from explorer.training.modules import ship_scorer, train_scorer, work_of
 
 TARGET, NAME = "llama-tiny", "llama-tiny-reward"

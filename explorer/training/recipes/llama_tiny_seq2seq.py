@@ -5,12 +5,10 @@ embeddings and layers; trained from scratch, it had not learned to attend to its
 tokens.
 """
 
-import json
 import random
 import re
 from argparse import Namespace
 from collections.abc import Iterator
-from pathlib import Path
 
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
@@ -18,8 +16,7 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast, T5Config, T5
 from explorer.corpus import CONTEXT, END, IGNORED, read_stories, shared_tokenizer
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.correction import spoil
-from explorer.training.loop import device, ship, train, trained
-from explorer.training.measure_tasks import FILE, accuracy
+from explorer.training.loop import ship, train, trained
 
 NAME = "llama-tiny-seq2seq"
 SHAPE = dict(num_layers=6, num_decoder_layers=3)
@@ -43,7 +40,6 @@ BATCH = 64
 POOL = 4  # batches that are sorted by length together, so that little is padding
 PAD = 1
 VALIDATION, MEASURED = 16, 50  # problems of each task: for the curve; for the accuracies
-LONGEST = 64  # tokens of an answer
 Rows = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -140,16 +136,6 @@ def batch_after(tokenizer: PreTrainedTokenizerFast, sentences: list[str], seen: 
     return encoded(tokenizer, made[first : first + BATCH])
 
 
-def answered(
-    model: T5ForConditionalGeneration, tokenizer: PreTrainedTokenizerFast, asked: list[Problem]
-) -> list[str]:
-    """The model's greedy answer to each problem."""
-    rows, _ = encoded(tokenizer, asked)
-    rows = rows.to(model.device)
-    wrote = model.generate(input_ids=rows, attention_mask=(rows != PAD).long(), max_new_tokens=LONGEST)
-    return tokenizer.batch_decode(wrote, skip_special_tokens=True)
-
-
 def held_out(sentences: list[str]) -> Iterator[tuple[str, list[Problem]]]:
     """(name, problems of seeds that are never fed) of each task, and of sentences of held-out stories."""
     for name in MIX:
@@ -194,18 +180,3 @@ def main(args: Namespace) -> None:
         "note": "Losses are nats per token of the answers.",
     }
     ship(model, tokenizer, NAME, curve, facts)
-
-
-@torch.no_grad()
-def measure(folder: Path, corpus: Path) -> None:
-    """Writes accuracies.json beside the weights: task -> share solved greedily."""
-    stories, held = read_stories(corpus)
-    unread = sorted(set(story_sentences(held)) - set(story_sentences(stories)))
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-    model = T5ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).to(device()).eval()
-    result = {
-        name: {"greedy": accuracy(asked, answered(model, tokenizer, asked))}
-        for name, asked in held_out(unread)
-    }
-    print(result, flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")

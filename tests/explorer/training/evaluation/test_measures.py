@@ -8,8 +8,9 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from explorer.tasks import problems
+from explorer.training.answers import accuracy
 from explorer.training.evaluation.measure_diffusion import CANVAS, MASK_ID, unmasked
-from explorer.training.measure_tasks import accuracy, voted
+from explorer.training.evaluation.measure_tasks import voted
 
 ASSETS = Path(__file__).resolve().parents[4] / "assets"
 

@@ -21,7 +21,7 @@ from decoders.models.model_heads import load_heads
 from explorer import shipped
 from explorer.corpus import IGNORED, STORY_MIX
 from explorer.tasks import Problem
-from explorer.training import check, loop, own_text, recipe, small
+from explorer.training import answers, check, loop, own_text, recipe, small
 from explorer.training.rows.table import ROWS
 from tests.helpers.toy_recipes import TOYS
 
@@ -290,7 +290,8 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
     measure = importlib.import_module("explorer.training.evaluation.measure")
     few = ("copy", "sum", "chain")
     small = {
-        "measure_tasks": dict(NAMES=few, PROBLEMS=2, SAMPLES=2, NEW_TOKENS=4),
+        "measure_tasks": dict(NAMES=few, PROBLEMS=2, SAMPLES=2),
+        "measure_seq2seq": dict(LONGEST=8),
         "measure_acceptance": dict(TASKS=few, STORIES=2, PROBLEMS=1, NEW_TOKENS=4),
         "measure_drafts": dict(NEW_TOKENS=8),
         "measure_diffusion": dict(PROBLEMS=1, INDEPENDENT=("copy",), DEPENDENT=("sum",), TOKENS_A_STEP=(8,)),
@@ -322,10 +323,10 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
         "measure_lens": dict(HELD_ROWS=2),
         "measure_judge": dict(ASKED=("sum",), PROBLEMS=2, NEW_TOKENS=4),
     }
-    places = {"measure_tasks": ""}  # recipes use it, too
+    monkeypatch.setattr(answers, "NEW_TOKENS", 4)
     for name, constants in small.items():
+        module = importlib.import_module(f"explorer.training.evaluation.{name}")
         for constant, value in constants.items():
-            module = importlib.import_module(f"explorer.training.{places.get(name, 'evaluation.')}{name}")
             monkeypatch.setattr(module, constant, value)
     measure.main(Namespace(names=[], corpus=toy_corpus))
 
