@@ -2,7 +2,6 @@
 them: the rows of rows/draft_heads.py.
 """
 
-import json
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -95,7 +94,7 @@ def write_training(
         "parameters_of": parts,
         "held_out_losses": {name: round(loss, 4) for name, loss in zip(modules, losses, strict=True)},
     }
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    loop.write_json(folder / "facts.json", facts)
 
 
 def ship(

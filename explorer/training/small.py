@@ -20,7 +20,7 @@ from decoders.models.model_files import tokenizer_of
 from explorer.corpus import CONTEXT, ROW, Texts, pack, read_stories, rows_of, story_rows
 from explorer.training import cards
 from explorer.training.data.byte_tokens import byte_tokenizer
-from explorer.training.loop import run_steps, ship
+from explorer.training.loop import descend, run_steps, ship
 from explorer.training.rows.small_architectures import SmallArchitecture
 
 STORIES = ("tinystories_sample", "african_storybook_en", "pratham_storyweaver_en")
@@ -123,10 +123,7 @@ def train_row(row: SmallArchitecture, args: Namespace) -> None:
 
     def step(seen: int) -> tuple[int, list[float]]:
         rows = story_rows(read.stories, seen, BATCH)
-        loss = model(input_ids=rows, labels=rows).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return rows.numel(), [loss.item()]
+        return rows.numel(), [descend(model(input_ids=rows, labels=rows).loss, model)]
 
     few = read.held[: HELD_ROWS // 8]
     budget = args.million_tokens or row.million_tokens
@@ -135,8 +132,6 @@ def train_row(row: SmallArchitecture, args: Namespace) -> None:
     bits = bits_per_byte(nats, read)
     print(f"{name}: {nats:.4f} nats per token, {bits:.3f} bits per byte", flush=True)
     facts = {
-        "million_tokens": round(curve[-1][0], 2),
-        "held_out_loss": round(nats, 4),
         "loss_before": round(before, 4),
         "bits_per_byte": round(bits, 3),
         "architecture": type(model).__name__,
@@ -145,7 +140,7 @@ def train_row(row: SmallArchitecture, args: Namespace) -> None:
         "stories": list(STORIES),
         "note": row.note,
     }
-    cards.write(ship(model, read.tokenizer, name, curve, facts))
+    cards.write(ship(model, read.tokenizer, name, curve, nats, **facts))
 
 
 @torch.no_grad()

@@ -61,8 +61,7 @@ def finish(model: torch.nn.Module, texts: Texts, name: str, curve: Curve, **fact
     """Measures the held-out loss over all rows and ships the model."""
     loss = held_out_loss(model, texts.held)
     print(f"{name}: held-out loss {loss:.4f} nats per token", flush=True)
-    facts = {"million_tokens": round(curve[-1][0], 2), "held_out_loss": round(loss, 4), **facts}
-    ship(model, texts.tokenizer, name, curve, facts)
+    ship(model, texts.tokenizer, name, curve, loss, **facts)
 
 
 def train_row(row: StoryModel, args: argparse.Namespace) -> None:

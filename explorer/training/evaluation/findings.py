@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from explorer.training.loop import write_json
+
 
 @dataclass(frozen=True)
 class Findings:
@@ -16,8 +18,10 @@ class Findings:
 def keep(folder: Path, findings: Findings) -> None:
     """Writes them into the folder of a model."""
     for name, content in findings.files.items():
-        text = content if isinstance(content, str) else json.dumps(content, indent=1)
-        (folder / name).write_text(text + "\n", "utf-8")
+        if isinstance(content, str):
+            (folder / name).write_text(content + "\n", "utf-8")
+        else:
+            write_json(folder / name, content)
     if findings.facts:
-        facts = json.loads((folder / "facts.json").read_text("utf-8")) | findings.facts
-        (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+        facts = json.loads((folder / "facts.json").read_text("utf-8"))
+        write_json(folder / "facts.json", facts | findings.facts)

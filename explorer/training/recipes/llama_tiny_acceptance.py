@@ -14,7 +14,7 @@ from decoders.heads.scorers.acceptance import UNASKED
 from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import VOCABULARY, prepare
 from explorer.training import loop
-from explorer.training.modules import frozen, ship_scorer, train_scorer, work_of
+from explorer.training.modules import frozen, parted, ship_scorer, train_scorer, work_of
 from explorer.training.own_text import own_text
 
 TARGET, DRAFT, NAME = "llama-tiny", "llama-tiny-draft-distilled", "llama-tiny-acceptance"
@@ -59,15 +59,13 @@ def fit(
     """
     taken = torch.from_numpy(own[: max(HELD_OUT + 1, int(budget * 1e6 / EPOCHS) // own.shape[1])])
     rows, truth = labelled(target.model, draft.model, taken.long())
-    apart = torch.arange(len(rows)) % HELD_OUT == 0
     torch.manual_seed(0)
     head = Acceptance(Target.of(draft.model), against=target.name).to(draft.model.device)
-    train, held = (rows[~apart], truth[~apart]), (rows[apart], truth[apart])
 
     def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         return head.loss(take_taps(draft.model, some), wanted)
 
-    curve = train_scorer(head, loss, train, held, budget, work, BATCH)
+    curve = train_scorer(head, loss, *parted(rows, HELD_OUT, truth), budget, work, BATCH)
     facts = {
         "texts": len(rows),
         "note": f"It reads `{draft.name}` and predicts what `{target.name}` accepts. The loss is "

@@ -46,14 +46,12 @@ def main(args: Namespace) -> None:
     torch.manual_seed(0)
     head = AdaEagle(Target.of(target.model))
     truths = labelled(target, eagle, rows, head.settings["most"])
-    (train, train_at), (held, held_at) = parted(rows, HELD_OUT)
 
     def loss(some: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
         return head.loss(take_taps(target.model, some), truth)
 
-    work = work_of(args.work, NAME, TARGET)
-    pairs = (train, truths[train_at]), (held, truths[held_at])
-    curve = train_scorer(head, loss, *pairs, args.million_tokens or MILLION_TOKENS, work, BATCH)
+    work, budget = work_of(args.work, NAME, TARGET), args.million_tokens or MILLION_TOKENS
+    curve = train_scorer(head, loss, *parted(rows, HELD_OUT, truths), budget, work, BATCH)
     asked = truths[truths != UNASKED].float()
     counts = torch.bincount(asked.long(), minlength=head.settings["most"] + 1)
     best = min(range(len(counts)), key=lambda k: F.l1_loss(asked, torch.full_like(asked, k)).item())

@@ -16,6 +16,7 @@ from decoders.models.catalog import TARGET
 from decoders.speculative.divergences import Divergence, divergence_named, forward_kl
 from explorer.corpus import ROW, prepare
 from explorer.training.loop import compiled, trained
+from explorer.training.modules import continued
 from explorer.training.own_text import PROMPT, at_all_temperatures
 from explorer.training.stages import finish, stage
 
@@ -47,19 +48,6 @@ def distillation(
         return divergence(wanted, forward(input_ids=both).logits.float()).mean()
 
     return loss
-
-
-@torch.no_grad()
-def continued(model: LlamaForCausalLM, begun: torch.Tensor, length: int) -> torch.Tensor:
-    """Rows [B, length] that `model` samples at temperature 1 after the beginnings [B, P]; it continues after
-    end-of-text tokens.
-    """
-    new = length - begun.shape[1]
-    ids, mask = begun, torch.ones_like(begun)
-    sampling = {"do_sample": True, "top_k": 0, "eos_token_id": None}
-    return model.generate(
-        input_ids=ids, attention_mask=mask, max_new_tokens=new, min_new_tokens=new, **sampling
-    )
 
 
 def main(args: Namespace) -> None:

@@ -15,7 +15,7 @@ from explorer.corpus import END, read_stories, shared_tokenizer
 from explorer.tasks import HELD_OUT_SEED
 from explorer.tasks.correction import sentence, spoil
 from explorer.training.data import Rows
-from explorer.training.loop import optimizers, run_steps, ship, trained
+from explorer.training.loop import descend, optimizers, run_steps, ship, trained
 from explorer.training.recipes.llama_tiny_seq2seq import PAD, padded, story_sentences
 
 NAME = "llama-tiny-flow"
@@ -143,9 +143,7 @@ def main(args: Namespace) -> None:
         rng = random.Random(f"flow {seen}")
         source, final = rows_of(tokenizer, drawn(sentences, rng, BATCH), rng)
         loss = flow_loss(model, source, final, seen)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return source.numel() + final.numel(), [loss.item()]
+        return source.numel() + final.numel(), [descend(loss, model)]
 
     @torch.no_grad()
     def validate() -> list[float]:
@@ -153,11 +151,9 @@ def main(args: Namespace) -> None:
 
     curve = run_steps(model, optimizers(model), step, validate, args.million_tokens or 2.6, args.work / NAME)
     facts = {
-        "million_tokens": round(curve[-1][0], 2),
-        "held_out_loss": round(validate()[0], 4),
         "architecture": "encoder-decoder (Llama's layers, without a causal mask)",
         "tokens_of": "of sources, their padding included, and canvases",
         "note": "Losses are nats per position of the canvas: that of the final token at a random time, and "
         "that of the middle head.",
     }
-    ship(model, tokenizer, NAME, curve, facts)
+    ship(model, tokenizer, NAME, curve, validate()[0], **facts)

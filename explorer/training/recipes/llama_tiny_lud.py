@@ -84,10 +84,7 @@ def main(args: Namespace) -> None:
     held = [examples(base, rows.to(base.device), 0) for rows in texts.held[: HELD_OUT * BATCH].split(BATCH)]
 
     def step(seen: int) -> tuple[int, list[float]]:
-        value = both(model, drawn(seen), placeholder)
-        value.backward()
-        torch.nn.utils.clip_grad_norm_(learned_of(model), 1.0)
-        return BATCH * LENGTH, [value.item()]
+        return BATCH * LENGTH, [loop.descend(both(model, drawn(seen), placeholder), model)]
 
     @torch.no_grad()
     def validate() -> list[float]:

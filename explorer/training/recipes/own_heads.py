@@ -24,7 +24,7 @@ from decoders.speculative.self_draft.layerskip import exit_of
 from explorer.corpus import END, ROW
 from explorer.shipped import OWN_HEADS
 from explorer.training import drafters, loop
-from explorer.training.modules import train_modules, work_of, write_rows, write_training
+from explorer.training.modules import train_modules, work_of, write_rows
 from explorer.training.own_text import PROMPT
 from explorer.training.recipes import llama_tiny_acceptance, llama_tiny_judge, llama_tiny_outlook
 from explorer.training.rows.table import ROWS
@@ -176,7 +176,7 @@ def keep(
     other = None if partner is None else (partner.name, folder_of(partner.name))
     folder = folder_of(reads.name)
     head_files.save(out, {head.kind: head}, reads.name, folder, reads.tokenizer, partner=other)
-    write_training(out, head, curve, unit, facts)
+    loop.write_training(out, head, curve, unit, {"held_out_loss": round(curve[-1][2], 4), **facts})
 
 
 def main(args: Namespace) -> None:
