@@ -293,8 +293,7 @@ def ship(
 
 
 def write_training(folder: Path, model: torch.nn.Module, curve: Curve, unit: str, facts: dict) -> None:
-    """Writes a loss curve, its picture (in nats per `unit`), and facts: size and budget before those given.
-    """
+    """Writes a loss curve, its picture (in nats per `unit`), and facts: size and budget, then those given."""
     saved = save_curve(folder, CURVE, curve)
     (folder / "loss.svg").write_text(loss_picture(saved, f"{folder.name}: nats per {unit}"), "utf-8")
     size, read = sum(p.numel() for p in model.parameters()), round(curve[-1][0], 2)

@@ -1,6 +1,6 @@
 """What measurements decode with: the model that heads read, and a lane for each of many prompts."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from decoders.lane import Lane, Limits
@@ -9,6 +9,8 @@ from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.models.model_heads import load_heads
 from decoders.trace.trace import Trace
+
+Ways = dict[str, tuple[str, dict]]  # the name of a way of decoding -> strategy and parameters
 
 
 def model_with(folder: Path, dtype: str = "auto") -> LoadedModel:
@@ -32,6 +34,26 @@ def traces(
         ids = models["target"].encode(prompt) if isinstance(prompt, str) else prompt
         lane = Lane(strategy, ids, models, settings, at if seed is None else seed, Limits(new_tokens))
         result.append(lane.run())
+    return result
+
+
+def compared(
+    ways: Ways,
+    groups: dict[str, list],
+    models: dict[str, LoadedModel],
+    new_tokens: int,
+    counted: Callable[[list[Trace]], dict[str, float]],
+    seed: int | None = None,
+) -> dict[str, dict[str, float]]:
+    """Group of prompts and way of decoding -> what is counted in the traces of all its prompts. A group
+    without a name is not named in the rows; seed: see `traces`.
+    """
+    result = {}
+    for group, asked in groups.items():
+        for way, (strategy, settings) in ways.items():
+            row = f"{group}, {way}" if group else way
+            result[row] = counted(traces(strategy, asked, models, settings, new_tokens, seed))
+            print(row, result[row], flush=True)
     return result
 
 

@@ -4,23 +4,26 @@ with chains of fixed lengths.
 
 from pathlib import Path
 
-from decoders.models.loaded_model import LoadedModel
 from decoders.models.model_heads import load_heads
+from decoders.trace.trace import Trace
 from explorer.experiments.asked import prompts
 from explorer.training.evaluation.findings import Findings
-from explorer.training.evaluation.lanes import model_with, traces
+from explorer.training.evaluation.lanes import Ways, compared, model_with
 from explorer.training.recipes.llama_tiny_adaeagle import EAGLE
 
 NEW_TOKENS, FILE, ASKED = 64, "chains.json", 8
 KINDS = ("stories", "word problems")
-LENGTHS = (1, 2, 3, 4, 6)
+WAYS: Ways = {
+    **{f"{length} tokens": ("eagle", {"tree": "chain", "depth": length}) for length in (1, 2, 3, 4, 6)},
+    "predicted": ("adaeagle", {}),
+    "predicted, joint stop": ("adaeagle", {"joint_stop": True}),
+}
 
 
-def paid(target: LoadedModel, strategy: str, settings: dict, asked: list[str]) -> dict[str, float]:
-    """Greedily: `tokens per forward` of the target, `drafted` per token of the text, and the share of the
-    drafted tokens that is `accepted`.
+def paid(lanes: list[Trace]) -> dict[str, float]:
+    """`tokens per forward` of the target, `drafted` per token of the text, and the share of the drafted
+    tokens that is `accepted`.
     """
-    lanes = traces(strategy, asked, {"target": target}, settings, NEW_TOKENS, seed=0)
     totals = [trace.costs.totals() for trace in lanes]
     new, forwards, proposed, accepted = (
         sum(t[name] for t in totals) for name in ("new_tokens", "target_forwards", "proposed", "accepted")
@@ -30,16 +33,8 @@ def paid(target: LoadedModel, strategy: str, settings: dict, asked: list[str]) -
 
 
 def measure(folder: Path, corpus: Path) -> Findings:
-    """Kind of text and way of drafting -> numbers of `paid`."""
+    """Kind of text and way of drafting -> numbers of `paid`, greedily."""
     target = model_with(folder)
     target.heads.update(load_heads(str(folder.parent / EAGLE), target))
-    ways = {f"{length} tokens": ("eagle", {"tree": "chain", "depth": length}) for length in LENGTHS}
-    ways["predicted"] = ("adaeagle", {})
-    ways["predicted, joint stop"] = ("adaeagle", {"joint_stop": True})
-    result = {}
-    for kind in KINDS:
-        asked = prompts(kind, ASKED)
-        for way, (strategy, settings) in ways.items():
-            result[f"{kind}, {way}"] = paid(target, strategy, settings, asked)
-            print(f"{kind}, {way}", result[f"{kind}, {way}"], flush=True)
-    return Findings({FILE: result})
+    asked = {kind: prompts(kind, ASKED) for kind in KINDS}
+    return Findings({FILE: compared(WAYS, asked, {"target": target}, NEW_TOKENS, paid, seed=0)})

@@ -4,30 +4,29 @@ and without, and by PEARL.
 
 from pathlib import Path
 
-from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.speculative.asynchronous.specbranch import HEAD, OWN
 from decoders.trace.events import Verdict
+from decoders.trace.trace import Trace
 from explorer.experiments.asked import prompts
 from explorer.training.evaluation.findings import Findings
-from explorer.training.evaluation.lanes import model_with, traces
+from explorer.training.evaluation.lanes import Ways, compared, model_with
 from explorer.training.recipes.llama_tiny_outlook import DRAFT
 
-NEW_TOKENS, FILE = 64, "rollbacks.json"
+NEW_TOKENS, FILE, ASKED = 64, "rollbacks.json", 6
 KINDS = ("stories", "word problems")
-WAYS = {
-    "pearl": ("pearl", {}),
-    "specbranch, draft's confidence": ("specbranch", {"predictor": OWN}),
-    "specbranch, trained predictor": ("specbranch", {"predictor": HEAD}),
+WAYS: Ways = {
+    "pearl": ("pearl", {"concurrent": False}),
+    "specbranch, draft's confidence": ("specbranch", {"concurrent": False, "predictor": OWN}),
+    "specbranch, trained predictor": ("specbranch", {"concurrent": False, "predictor": HEAD}),
 }
 
 
-def wasted(pair: dict[str, LoadedModel], strategy: str, settings: dict, asked: list[str]) -> dict[str, float]:
-    """Greedily: `thrown away`, the share of what the draft model wrote that is discarded; `rounds` per
+def wasted(lanes: list[Trace]) -> dict[str, float]:
+    """`thrown away`, the share of what the draft model wrote that is discarded; `rounds` per
     written token; `rolled back`, the share of the rounds in which the target writes its own token after a
     failed test.
     """
-    lanes = traces(strategy, asked, pair, {"concurrent": False, **settings}, NEW_TOKENS, seed=0)
     totals = [trace.costs.totals() for trace in lanes]
     rounds = [step for trace in lanes for step in trace.steps]
     failed = sum(any(v.status == "resampled" for v in step.of(Verdict)) for step in rounds)
@@ -39,13 +38,8 @@ def wasted(pair: dict[str, LoadedModel], strategy: str, settings: dict, asked: l
 
 
 def measure(folder: Path, corpus: Path) -> Findings:
-    """Kind of text and way of drafting -> numbers of `wasted`."""
+    """Kind of text and way of drafting -> numbers of `wasted`, greedily."""
     pair = {"target": model_with(folder), "draft": load(str(folder.parent / DRAFT))}
     pair["draft"].name = DRAFT  # that of its folder is longer
-    result = {}
-    for kind in KINDS:
-        asked = prompts(kind, 6)
-        for way, (strategy, settings) in WAYS.items():
-            result[f"{kind}, {way}"] = wasted(pair, strategy, settings, asked)
-            print(f"{kind}, {way}", result[f"{kind}, {way}"], flush=True)
-    return Findings({FILE: result})
+    asked = {kind: prompts(kind, ASKED) for kind in KINDS}
+    return Findings({FILE: compared(WAYS, asked, pair, NEW_TOKENS, wasted, seed=0)})

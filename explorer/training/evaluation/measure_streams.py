@@ -10,15 +10,15 @@ from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
 from explorer.training.data.sections import KEYS, LEADER, Record, answer, record
 from explorer.training.evaluation.findings import Findings
-from explorer.training.evaluation.lanes import traces
+from explorer.training.evaluation.lanes import Ways, compared
 
 FILE = "streams.json"
 RECORDS, NEW_TOKENS = 24, 64
-WAYS = {  # row -> parameters; notes with a delay of eight rounds come too late for all
-    "as trained": {},
-    "gamma 0.3": {"gamma": 0.3},
-    "without roll back": {"gamma": 0.0},
-    "without notes": {"gamma": 0.0, "delay": 8},
+WAYS: Ways = {  # notes with a delay of eight rounds come too late for all
+    "as trained": ("pdt", {"temperature": 1.0}),
+    "gamma 0.3": ("pdt", {"temperature": 1.0, "gamma": 0.3}),
+    "without roll back": ("pdt", {"temperature": 1.0, "gamma": 0.0}),
+    "without notes": ("pdt", {"temperature": 1.0, "gamma": 0.0, "delay": 8}),
 }
 
 
@@ -42,11 +42,11 @@ def row(one: Record, trace: Trace) -> dict[str, float]:
 def measure(folder: Path, corpus: Path) -> Findings:
     """Way -> the means of `row` over held-out records, at temperature 1."""
     models, rng = {"target": load(TARGET)}, random.Random("held out streams")
-    records, result = [record(rng) for _ in range(RECORDS)], {}
-    for way, parameters in WAYS.items():
-        settings = {"temperature": 1.0, **parameters}
-        lanes = traces("pdt", [one.prompt for one in records], models, settings, NEW_TOKENS)
+    records = [record(rng) for _ in range(RECORDS)]
+
+    def means(lanes: list[Trace]) -> dict[str, float]:
         rows = [row(one, trace) for one, trace in zip(records, lanes, strict=True)]
-        result[way] = {name: sum(each[name] for each in rows) / len(rows) for name in rows[0]}
-        print(way, result[way], flush=True)
-    return Findings({FILE: result})
+        return {name: sum(each[name] for each in rows) / len(rows) for name in rows[0]}
+
+    asked = [one.prompt for one in records]
+    return Findings({FILE: compared(WAYS, {"": asked}, models, NEW_TOKENS, means)})

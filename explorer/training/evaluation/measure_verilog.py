@@ -3,11 +3,11 @@ held-out comments.
 """
 
 import random
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
 
-from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.speculative.self_draft.fragments import SAME, TYPICAL
 from decoders.trace.events import Commit, Verdict
@@ -15,15 +15,16 @@ from decoders.trace.trace import Trace
 from explorer.corpus import END
 from explorer.tasks.verilog import FRAGMENT, make_module, unmarked
 from explorer.training.evaluation.findings import Findings
-from explorer.training.evaluation.lanes import model_with, traces
+from explorer.training.evaluation.lanes import Ways, compared, model_with
 
 MODULES, TOKENS = 100, 300
 RIGHT, ROUNDS = "modules.json", "rounds.json"
-WAYS = {
-    "whole fragments": {"whole": True, "acceptance": SAME},
-    "plain heads": {"whole": False, "acceptance": SAME},
-    "whole fragments, typical acceptance": {"whole": True, "acceptance": TYPICAL},
-    "plain heads, typical acceptance": {"whole": False, "acceptance": TYPICAL},
+PLAIN: Ways = {"greedy": ("greedy", {}), "temperature 1": ("sample", {})}
+WAYS: Ways = {
+    "whole fragments": ("fragments", {"whole": True, "acceptance": SAME}),
+    "plain heads": ("fragments", {"whole": False, "acceptance": SAME}),
+    "whole fragments, typical acceptance": ("fragments", {"whole": True, "acceptance": TYPICAL}),
+    "plain heads, typical acceptance": ("fragments", {"whole": False, "acceptance": TYPICAL}),
 }
 
 
@@ -31,11 +32,6 @@ def asked() -> list[tuple[str, str]]:
     """Comments and their modules."""
     rng = random.Random("modules measured")
     return [make_module(rng) for _ in range(MODULES)]
-
-
-def written(model: LoadedModel, strategy: str, settings: dict) -> list[Trace]:
-    """A lane for each comment."""
-    return traces(strategy, [prompt for prompt, _ in asked()], {"target": model}, settings, TOKENS)
 
 
 def right(lanes: list[Trace]) -> float:
@@ -47,11 +43,8 @@ def right(lanes: list[Trace]) -> float:
 def measure(folder: Path, corpus: Path) -> Findings:
     """How many modules are right, greedily and at temperature 1."""
     model = load(str(folder))
-    rows = {
-        "greedy": {"right": right(written(model, "greedy", {}))},
-        "temperature 1": {"right": right(written(model, "sample", {}))},
-    }
-    print(rows, flush=True)
+    prompts = [prompt for prompt, _ in asked()]
+    rows = compared(PLAIN, {"": prompts}, {"target": model}, TOKENS, lambda lanes: {"right": right(lanes)})
     return Findings({RIGHT: rows})
 
 
@@ -79,6 +72,6 @@ def measure_heads(folder: Path, corpus: Path) -> Findings:
     """Way of drafting with the heads -> see `row`."""
     model = model_with(folder)
     mark = model.tokenizer.convert_tokens_to_ids(FRAGMENT)
-    rows = {name: row(written(model, "fragments", settings), mark) for name, settings in WAYS.items()}
-    print(rows, flush=True)
+    prompts = [prompt for prompt, _ in asked()]
+    rows = compared(WAYS, {"": prompts}, {"target": model}, TOKENS, partial(row, mark=mark))
     return Findings({ROUNDS: rows})
