@@ -11,9 +11,9 @@ from decoders.models.catalog import TARGET
 from decoders.search.planned.topic_tokens import TOPICS
 from explorer.corpus import Texts, prepare, read_stories
 from explorer.training import loop
-from explorer.training.adapting import adapted, fit_labelled, ship
 from explorer.training.data import Rows, flaws, forms, fragments
 from explorer.training.loop import held_out_loss, trained
+from explorer.training.low_rank import adapted, fit_labelled, ship
 from explorer.training.rows.adapters import Adapter
 
 

@@ -131,19 +131,19 @@ def sections(folder: Path, facts: dict) -> list[str]:
         quote = (folder / "sample.txt").read_text("utf-8").strip().replace("\n", "\n> ")
         result.append(f"## A sample (temperature 0.8, top_p 0.9)\n> {quote}\n")
     for one in SECTIONS:
-        if measured := left(folder, one.file):
+        if measured := measurement(folder, one.file):
             rows = measured[one.part] if one.part else measured
             result.append(section(one, rows, facts | derived(measured, facts)))
-    if guessed := left(folder, GUESSES.file):
+    if guessed := measurement(folder, GUESSES.file):
         is_draft = "greedy" in guessed["stories"]
         result.append(accepted(folder.name, guessed) if is_draft else matched(guessed))
     if folder.name == TARGET:
-        others = {draft: left(folder.parent / draft, ACCEPTED.file) for draft in DRAFTS}
+        others = {draft: measurement(folder.parent / draft, ACCEPTED.file) for draft in DRAFTS}
         result += [accepted(draft, numbers) for draft, numbers in others.items() if numbers]
     return result
 
 
-def left(folder: Path, name: str) -> dict | None:
+def measurement(folder: Path, name: str) -> dict | None:
     """The content of a measurement's file in a folder; None if there is none."""
     path = folder / name
     return json.loads(path.read_text("utf-8")) if path.exists() else None

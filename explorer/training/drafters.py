@@ -133,9 +133,10 @@ def train_row(row: DraftHeads, args: Namespace) -> None:
     def feed(seen: int) -> torch.Tensor:
         return rows_after(seen, texts, own, row.batch, row.length)
 
-    for kind in modules.keys() & PREPARED.keys():
-        rows = torch.cat([feed(at * row.batch * row.length) for at in range(FIRST)])
-        PREPARED[kind](modules[kind], rows)
+    for kind, drafter in modules.items():
+        if kind in PREPARED:
+            first = torch.cat([feed(at * row.batch * row.length) for at in range(FIRST)])
+            PREPARED[kind](drafter, first)
     curve = train_modules(modules, model, feed, held[: row.validation_rows], budget, work)
     measured = held[: 8 * row.validation_rows]
     ship(row.name, modules, model, TARGET, texts.tokenizer, measured, curve, row.eight_bits)

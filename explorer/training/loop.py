@@ -1,7 +1,4 @@
-"""What every recipe shares: model shapes, optimisers, a resumable training loop, and shipping.
-
-Knows PyTorch and transformers' model classes; knows nothing of decoding and nothing of the training texts.
-"""
+"""What every recipe shares: model shapes, optimisers, a resumable training loop, and shipping."""
 
 import csv
 import json

@@ -2,7 +2,7 @@
 blocks of their answers, and one forward over two streams, the clean row and a copy of it with masks.
 
 The clean stream is an ordinary causal pass. A position of the masked copy sees the clean tokens before its
-block, and those positions of its own block that the recipe names. Knows PyTorch and nothing of decoding.
+block, and those positions of its own block that the recipe names.
 """
 
 import random

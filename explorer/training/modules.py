@@ -1,6 +1,6 @@
 """What the recipes of heads share. For draft modules, the trainer: a step reads one batch, runs the frozen
 target once, and gives every module its own loss and its own optimisers. For heads that score, training on
-rows with truths, and shipping. Knows training and `decoders.heads`, no head by name.
+rows with truths, and shipping.
 
 A recipe's `fit` is the same for the shipped pair and for a user's own models (own_heads.py): it takes models
 as `decoders.models.loading` loads them.

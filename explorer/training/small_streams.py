@@ -1,7 +1,5 @@
 """What the recipes share for small models that read a source and write its answer: rows, the loss, the loop
 in float32, and how many answers are right.
-
-Knows problems as pairs of texts, and models of `source_stream.py`; knows no architecture.
 """
 
 from argparse import Namespace

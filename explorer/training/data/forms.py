@@ -1,7 +1,5 @@
 """Texts in two new forms, for a model that is fine-tuned on them: with the middle last (PRE a SUF c MID b
 EOT) and with a topic in front of each sentence (`<t7> sentence <t2> sentence <end>`).
-
-Knows the corpus and its tokenizer; knows no models.
 """
 
 import random

@@ -39,6 +39,7 @@ from explorer.training.evaluation import (
     measure_verilog,
 )
 from explorer.training.evaluation.findings import Findings, keep
+from explorer.training.rows import draft_heads
 
 Measure = Callable[[Path, Path], Findings]  # a model's folder and the corpus -> what was found
 FEW_TASKS = ("word_problem", "json", "python")  # for drafts, beside stories
@@ -58,7 +59,7 @@ MEASURES: dict[str, tuple[Measure, ...]] = {
     "llama-tiny-fastdraft": (few_tasks,),
     "llama-tiny-sorted": (few_tasks,),
     "llama-tiny-moe": (measure_tasks.measure, measure_tasks.measure_story),
-    "llama-tiny-heads": (measure_drafts.measure_heads,),
+    **{row.name: (measure_drafts.measure_heads,) for row in draft_heads.ROWS},
     "llama-tiny-diffusion": (measure_diffusion.measure,),
     "llama-tiny-set-block": (partial(measure_causal_past.measure, strategy="set_block"),),
     "llama-tiny-deer": (measure_deer.measure,),
@@ -67,13 +68,8 @@ MEASURES: dict[str, tuple[Measure, ...]] = {
     "llama-tiny-acceptance": (measure_acceptance_head.measure,),
     "llama-tiny-aligned": (measure_aligned.measure,),
     "llama-tiny-autodeco": (measure_autodeco.measure,),
-    "llama-tiny-feature-drafters": (measure_drafts.measure_heads,),
-    "llama-tiny-block-drafters": (measure_drafts.measure_heads,),
-    "llama-tiny-recurrent-heads": (measure_drafts.measure_heads,),
     "llama-tiny-adaeagle": (measure_adaeagle.measure,),
-    "llama-tiny-lookahead-heads": (measure_drafts.measure_heads,),
     "llama-tiny-lud": (partial(measure_causal_past.measure, strategy="lud"),),
-    "llama-tiny-m2r2": (measure_drafts.measure_heads,),
     "llama-tiny-flaws": (measure_flaws.measure,),
     "llama-tiny-flow": (measure_flow.measure,),
     "llama-tiny-forms": (measure_forms.measure,),

@@ -1,7 +1,6 @@
 """How often draft modules and early exits agree with the target, per task and for stories.
 
-Knows no strategy: the numbers are taken along texts that the target wrote, with every drafter at the same
-positions.
+The numbers are taken along texts that the target wrote, with every drafter at the same positions.
 """
 
 import json

@@ -12,8 +12,8 @@ from decoders.heads.path_independent.lexical_units import mark_units
 from decoders.heads.path_independent.lookahead_tokens import slots_see
 from explorer.corpus import mixed_rows, prepare
 from explorer.training import loop
-from explorer.training.adapting import adapted, learned_of, ship
 from explorer.training.loop import held_out_loss, trained
+from explorer.training.low_rank import adapted, learned_of, ship
 
 BASE, NAME, PLACEHOLDER = "llama-tiny", "llama-tiny-lud", "<|unit|>"
 RANK, RATE = 8, 3e-3

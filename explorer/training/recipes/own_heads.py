@@ -1,8 +1,7 @@
 """Small heads for a user's own models, trained like the shipped ones: an acceptance head (SpecDec++), a judge
 (Judge Decoding), SpecBranch's outlook and Kangaroo's adapter.
 
-`python -m explorer train acceptance --model TARGET --draft DRAFT --texts FOLDER --out FOLDER`. Knows folders
-of text, and each recipe's `fit`.
+`python -m explorer train acceptance --model TARGET --draft DRAFT --texts FOLDER --out FOLDER`.
 """
 
 import hashlib

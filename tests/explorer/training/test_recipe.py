@@ -1,5 +1,7 @@
 """Rows of the table are trained twice to the same weights, and say what they are."""
 
+import subprocess
+import sys
 from argparse import Namespace
 from dataclasses import replace
 
@@ -43,6 +45,12 @@ def test_topics_do_not_depend_on_the_order_of_a_set():
     told = [f"They {words} here.", "They like quiet evenings.", "They like it."] * 40
     topics = topics_of(told, common=4, frequent=1.0, starts=1)
     assert {word for topic in topics.weights for word in topic} == {"like", "saw", "amber", "birch"}
+
+
+def test_rows_are_listed_without_torch():
+    """`python -m explorer models` reads them."""
+    asks = "import sys; from explorer import shipped; assert shipped.recipes() and 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", asks], check=True)
 
 
 def test_every_row_is_a_recipe_with_a_description_and_a_trainer():

@@ -21,7 +21,7 @@ from decoders.models.model_heads import load_heads
 from explorer import shipped
 from explorer.corpus import IGNORED, STORY_MIX
 from explorer.tasks import Problem
-from explorer.training import answers, check, loop, own_text, recipe, small
+from explorer.training import answers, check, loop, low_rank, own_text, recipe, small
 from explorer.training.rows.table import ROWS
 from tests.helpers.toy_recipes import TOYS
 
@@ -365,8 +365,7 @@ def test_the_adapter_computes_what_was_trained(toys):
     model = load(str(folder), "cpu", "float32")
     assert facts["check_losses"] == pytest.approx(check.text_losses(model.model, model.tokenizer), abs=1e-4)
     assert sum(p.numel() for p in model.model.parameters()) == facts["parameters"]
-    adapting = importlib.import_module("explorer.training.adapting")
-    fresh = adapting.adapted(loop.trained("llama-tiny"), ["<e>", "</e>"], 4)
+    fresh = low_rank.adapted(loop.trained("llama-tiny"), ["<e>", "</e>"], 4)
     plain = loop.trained("llama-tiny")
     row = torch.tensor([[5, 6, 7]])
     torch.testing.assert_close(fresh(row).logits[..., :4096], plain(row).logits)  # it begins as its base

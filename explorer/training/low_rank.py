@@ -1,7 +1,5 @@
 """What recipes share whose models are a low-rank change of a shipped one plus rows for added tokens: the
 trained layers, and the shipped files. LoRA (Hu et al. 2021).
-
-Knows weights and the layout of PEFT; knows no texts.
 """
 
 import json
