@@ -12,11 +12,11 @@ from decoders.models.flow import FlowModel
 from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import read_stories
 from explorer.tasks import HELD_OUT_SEED, Problem, problems
-from explorer.tasks.correction import spoil
 from explorer.training.answers import ACCURACIES, accuracy
+from explorer.training.data.sentences import spoiled, unread_sentences
 from explorer.training.evaluation.findings import Findings
 from explorer.training.evaluation.lanes import traces
-from explorer.training.recipes.llama_tiny_flow import CANVAS, story_sentences
+from explorer.training.recipes.llama_tiny_flow import CANVAS
 
 PROBLEMS = 40
 WAYS = {  # what a column is called -> parameters of the lane
@@ -28,11 +28,11 @@ WAYS = {  # what a column is called -> parameters of the lane
 def held_out(tokenizer: PreTrainedTokenizerFast, corpus: Path) -> dict[str, list[Problem]]:
     """Problems by rule, and sentences of held-out stories that fit the canvas."""
     stories, held = read_stories(corpus)
-    unread = sorted(set(story_sentences(held)) - set(story_sentences(stories)))
+    unread = unread_sentences(stories, held)
     fitting = [s for s in unread if len(tokenizer(f" {s}")["input_ids"]) < CANVAS]
     rng = random.Random("held out")
     chosen = rng.sample(fitting, min(PROBLEMS, len(fitting)))
-    made = [Problem("correct", f"correct: {spoil(right, rng)} =>", f" {right}") for right in chosen]
+    made = [spoiled(right, rng) for right in chosen]
     return {"correct": problems("correct", PROBLEMS, HELD_OUT_SEED), "correct (stories)": made}
 
 

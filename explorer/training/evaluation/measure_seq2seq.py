@@ -8,9 +8,10 @@ from transformers import PreTrainedTokenizerFast, T5ForConditionalGeneration
 from explorer.corpus import read_stories
 from explorer.tasks import Problem
 from explorer.training.answers import ACCURACIES, accuracy
+from explorer.training.data.sentences import unread_sentences
 from explorer.training.evaluation.findings import Findings
 from explorer.training.loop import device
-from explorer.training.recipes.llama_tiny_seq2seq import PAD, encoded, held_out, story_sentences
+from explorer.training.recipes.llama_tiny_seq2seq import PAD, encoded, held_out
 
 LONGEST = 64  # tokens of an answer
 
@@ -29,12 +30,11 @@ def answered(
 def measure(folder: Path, corpus: Path) -> Findings:
     """Task -> share solved greedily."""
     stories, held = read_stories(corpus)
-    unread = sorted(set(story_sentences(held)) - set(story_sentences(stories)))
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = T5ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).to(device()).eval()
     result = {
         name: {"greedy": accuracy(asked, answered(model, tokenizer, asked))}
-        for name, asked in held_out(unread)
+        for name, asked in held_out(unread_sentences(stories, held))
     }
     print(result, flush=True)
     return Findings({ACCURACIES: result})

@@ -6,7 +6,6 @@ tokens.
 """
 
 import random
-import re
 from argparse import Namespace
 from collections.abc import Iterator
 
@@ -15,7 +14,7 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast, T5Config, T5
 
 from explorer.corpus import CONTEXT, END, IGNORED, read_stories, shared_tokenizer
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
-from explorer.tasks.correction import spoil
+from explorer.training.data.sentences import spoiled, story_sentences, unread_sentences
 from explorer.training.loop import ship, train, trained
 
 NAME = "llama-tiny-seq2seq"
@@ -35,7 +34,6 @@ MIX = {
     "json": 2,
 }
 STORY_SHARE = 0.15  # of the problems: sentences of stories, spoiled by the rules of `correct`
-STORY_SENTENCE = re.compile(r"[A-Z][a-zA-Z]*(?: [a-zA-Z]+,?){1,14} [a-zA-Z]+\.")
 BATCH = 64
 POOL = 4  # batches that are sorted by length together, so that little is padding
 PAD = 1
@@ -102,16 +100,10 @@ def copy_neurons(part: torch.nn.Module, layer: torch.nn.Module) -> None:
     part.layer_norm.weight.data.copy_(layer.post_attention_layernorm.weight)
 
 
-def story_sentences(stories: list[str]) -> list[str]:
-    """Sentences of up to sixteen plain words."""
-    return sorted({sentence for story in stories for sentence in STORY_SENTENCE.findall(story)})
-
-
 def drawn(sentences: list[str], rng: random.Random) -> Problem:
     """One problem of the mix."""
     if rng.random() < STORY_SHARE:
-        right = rng.choice(sentences)
-        return Problem("correct", f"correct: {spoil(right, rng)} =>", f" {right}")
+        return spoiled(rng.choice(sentences), rng)
     return TASKS[rng.choices(list(MIX), list(MIX.values()))[0]].make(rng)
 
 
@@ -142,8 +134,7 @@ def held_out(sentences: list[str]) -> Iterator[tuple[str, list[Problem]]]:
         yield name, problems(name, MEASURED, HELD_OUT_SEED)
     rng = random.Random("held out")
     chosen = rng.sample(sentences, min(MEASURED, len(sentences)))
-    made = [Problem("correct", f"correct: {spoil(right, rng)} =>", f" {right}") for right in chosen]
-    yield "correct (stories)", made
+    yield "correct (stories)", [spoiled(right, rng) for right in chosen]
 
 
 def main(args: Namespace) -> None:
@@ -151,7 +142,7 @@ def main(args: Namespace) -> None:
     stories, held = read_stories(args.corpus)
     tokenizer = shared_tokenizer(stories, args.work / "tokenizer")
     sentences = story_sentences(stories)
-    unread = sorted(set(story_sentences(held)) - set(sentences))
+    unread = unread_sentences(stories, held)
     model = build(trained("llama-tiny"))
     fixed = [encoded(tokenizer, asked[:VALIDATION]) for _, asked in held_out(unread)]
 

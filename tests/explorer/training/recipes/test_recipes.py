@@ -22,6 +22,7 @@ from explorer import shipped
 from explorer.corpus import IGNORED, STORY_MIX
 from explorer.tasks import Problem
 from explorer.training import answers, check, loop, low_rank, own_text, recipe, small
+from explorer.training.data.sentences import story_sentences
 from explorer.training.rows.table import ROWS
 from tests.helpers.toy_recipes import TOYS
 
@@ -189,7 +190,7 @@ def test_the_encoder_decoder_loads_through_transformers(toys):
 def test_sources_and_answers_of_a_batch_are_those_of_its_problems(texts):
     """Answers end with the end of text; what pads them is not counted; held-out problems are never fed."""
     recipe = importlib.import_module("explorer.training.recipes.llama_tiny_seq2seq")
-    told = recipe.story_sentences(["He was happy. Did she see it? The old fox, at last, ran away. No."])
+    told = story_sentences(["He was happy. Did she see it? The old fox, at last, ran away. No."])
     assert told == ["He was happy.", "The old fox, at last, ran away."]
     rows, labels = recipe.batch_after(texts.tokenizer, told, seen=0)
     assert len(rows) == len(labels) == recipe.BATCH
