@@ -15,7 +15,8 @@ from decoders.models.catalog import SHIPPED, kind
 from decoders.models.names import resolve
 from decoders.refusal import Refusal
 
-RECIPES = Path(__file__).resolve().with_name("training") / "recipes"
+TRAINING = Path(__file__).resolve().with_name("training")
+RECIPES = TRAINING / "recipes"
 WORDS = {
     "model": "target",
     "draft": "draft model",
@@ -34,15 +35,31 @@ OWN_HEADS = {
 }
 
 
+def rows() -> dict:
+    """The recipes that are rows of a table (`training/rows/`), by the names of their models."""
+    return script("rows.table").ROWS
+
+
 def recipes() -> list[str]:
     """The names of the models that can be trained."""
     paths = [*RECIPES.glob("llama_tiny*.py"), *RECIPES.glob("tiny_*.py")]
-    return sorted(path.stem.replace("_", "-") for path in paths)
+    return sorted([*rows(), *(path.stem.replace("_", "-") for path in paths)])
+
+
+def recipe_file(name: str) -> Path:
+    """The file of a model's recipe: the table with its row, or one of its own."""
+    if row := rows().get(name):
+        return TRAINING / "rows" / f"{type(row).__module__.rpartition('.')[2]}.py"
+    return RECIPES / f"{name.replace('-', '_')}.py"
 
 
 def about(name: str) -> str:
-    """A description of a model: the first paragraph of its recipe's docstring, after the name."""
-    recipe = RECIPES / f"{name.replace('-', '_')}.py"
+    """A description of a model: that of its row, or the first paragraph of its recipe's docstring, after the
+    name.
+    """
+    if row := rows().get(name):
+        return row.about
+    recipe = recipe_file(name)
     if not recipe.exists():
         return ""
     docstring = ast.get_docstring(ast.parse(recipe.read_text("utf-8"))) or ""
@@ -100,7 +117,7 @@ def list_models(options: argparse.Namespace) -> None:
 
 
 def train(options: argparse.Namespace) -> None:
-    """Runs the recipe `options.recipe`, whose `main` gets corpus, work and million_tokens, or trains one of
+    """Runs the recipe `options.recipe`, which gets corpus, work and million_tokens, or trains one of
     OWN_HEADS on the user's own models. Raises Refusal with one sentence if there is no such recipe or an
     option that it needs is missing.
     """
@@ -124,7 +141,7 @@ def train(options: argparse.Namespace) -> None:
     if options.corpus is None:
         raise Refusal(f"The recipe {name} reads a corpus; name its folder with --corpus.")
     check_corpus(options.corpus)
-    script("recipes." + name.replace("-", "_")).main(options)
+    script("recipe").run(name, options)
 
 
 def check_own_head(name: str, options: argparse.Namespace) -> None:

@@ -1,7 +1,4 @@
-"""What every recipe shares: model shapes, optimisers, a resumable training loop, and shipping.
-
-Knows PyTorch and transformers' model classes; knows nothing of decoding and nothing of the training texts.
-"""
+"""What every recipe shares: model shapes, optimisers, a resumable training loop, and shipping."""
 
 import csv
 import json
@@ -10,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -189,13 +187,18 @@ def train(
         rows, labels = (part.to(where) for part in feed(int(before * 1e6) + seen))
         with half_precision(where):
             value = loss(rows, labels)
-        value.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return rows.numel(), [value.item()]
+        return rows.numel(), [descend(value, model)]
 
     return run_steps(
         model, optimizers(model, rates), step, lambda: [validate()], million_tokens, work, before
     )
+
+
+def descend(loss: torch.Tensor, model: torch.nn.Module) -> float:
+    """Leaves the gradients of a loss in the weights of `model`, clipped to norm 1; returns the loss."""
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    return loss.item()
 
 
 def run_steps(
@@ -261,10 +264,15 @@ def report(point: tuple[float, ...], speed: float, left: int) -> None:
 
 
 def ship(
-    model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, name: str, curve: Curve, facts: dict
+    model: torch.nn.Module,
+    tokenizer: PreTrainedTokenizerFast,
+    name: str,
+    curve: Curve,
+    held_out_loss: float,
+    **facts: Any,
 ) -> Path:
     """Writes config, bfloat16 safetensors, tokenizer, loss curve with its picture, and facts to
-    assets/models/NAME, and returns this folder.
+    assets/models/NAME, and returns this folder. held_out_loss: in nats per token.
     """
     folder = MODELS / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -274,13 +282,24 @@ def ship(
     words.write_text(
         json.dumps(json.loads(words.read_text("utf-8")), separators=(",", ":"), ensure_ascii=False), "utf-8"
     )
-    saved = save_curve(folder, CURVE, curve)
-    (folder / "loss.svg").write_text(loss_picture(saved, f"{name}: nats per token"), "utf-8")
-    facts = {"parameters": sum(p.numel() for p in model.parameters()), **facts}
-    facts["held_out_perplexity"] = round(math.exp(facts["held_out_loss"]), 2)
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    loss = round(held_out_loss, 4)
+    facts = {"held_out_loss": loss, **facts, "held_out_perplexity": round(math.exp(loss), 2)}
+    write_training(folder, model, curve, "token", facts)
     check.write(folder)
     return folder
+
+
+def write_training(folder: Path, model: torch.nn.Module, curve: Curve, unit: str, facts: dict) -> None:
+    """Writes a loss curve, its picture (in nats per `unit`), and facts: size and budget, then those given."""
+    saved = save_curve(folder, CURVE, curve)
+    (folder / "loss.svg").write_text(loss_picture(saved, f"{folder.name}: nats per {unit}"), "utf-8")
+    size, read = sum(p.numel() for p in model.parameters()), round(curve[-1][0], 2)
+    write_json(folder / "facts.json", {"parameters": size, "million_tokens": read, **facts})
+
+
+def write_json(path: Path, content: dict) -> None:
+    """Writes what is stored beside weights."""
+    path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
 
 
 def save_curve(folder: Path, columns: list[str], curve: Curve) -> Curve:

@@ -1,7 +1,4 @@
-"""A loss curve as a small SVG for the model's card, readable on light and dark pages.
-
-Knows numbers and the palette; knows no models.
-"""
+"""A loss curve as a small SVG for the model's card, readable on light and dark pages."""
 
 import json
 import math

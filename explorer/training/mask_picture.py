@@ -1,7 +1,4 @@
-"""LeanK's alphas turning into a mask, as a small SVG for the model's card: layers by heads and channels.
-
-Knows numbers and the palette; knows no models.
-"""
+"""LeanK's alphas turning into a mask, as a small SVG for the model's card: layers by heads and channels."""
 
 import torch
 

@@ -2,7 +2,7 @@
 blocks of their answers, and one forward over two streams, the clean row and a copy of it with masks.
 
 The clean stream is an ordinary causal pass. A position of the masked copy sees the clean tokens before its
-block, and those positions of its own block that the recipe names. Knows PyTorch and nothing of decoding.
+block, and those positions of its own block that the recipe names.
 """
 
 import random
@@ -126,15 +126,13 @@ def fit_both(
     texts.tokenizer.add_special_tokens({"mask_token": "<|mask|>"})
     following, filled = validate()
     facts = {
-        "million_tokens": round(curve[-1][0], 2),
-        "held_out_loss": round((following + filled) / 2, 4),
         "next_token_loss": round(following, 4),
         "masked_loss": round(filled, 4),
         "mask_token_id": MASK,
         "tokens_of": f"in rows of {ROW}, each read clean and masked",
         **words,
     }
-    folder = ship(model, texts.tokenizer, name, curve, facts)
+    folder = ship(model, texts.tokenizer, name, curve, (following + filled) / 2, **facts)
     rounded_change.write(folder, BASE, words="llama-tiny-diffusion")
     check.write(folder)
 

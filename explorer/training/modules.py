@@ -1,14 +1,14 @@
 """What the recipes of heads share. For draft modules, the trainer: a step reads one batch, runs the frozen
 target once, and gives every module its own loss and its own optimisers. For heads that score, training on
-rows with truths, and shipping. Knows training and `decoders.heads`, no head by name.
+rows with truths, and shipping.
 
 A recipe's `fit` is the same for the shipped pair and for a user's own models (own_heads.py): it takes models
 as `decoders.models.loading` loads them.
 """
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,8 +19,7 @@ from decoders.models import head_files
 from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import ROW
 from explorer.training import check, loop
-from explorer.training.loop import Curve, half_precision, optimizers, run_steps
-from explorer.training.loss_picture import loss_picture
+from explorer.training.loop import Curve, descend, half_precision, optimizers, run_steps
 
 
 def frozen(name: str) -> LoadedModel:
@@ -40,6 +39,26 @@ def work_of(work: Path, name: str, *models: str | Path) -> Path:
 
 
 @torch.no_grad()
+def continued(
+    model: torch.nn.Module, begun: torch.Tensor, length: int, sampled: bool = True, **options: Any
+) -> torch.Tensor:
+    """Rows [B, length] that `model` writes after beginnings [B, P], sampled at temperature 1 or greedily; it
+    continues after ends of text. options: further ones of `generate`.
+    """
+    new = length - begun.shape[1]
+    return model.generate(
+        input_ids=begun,
+        attention_mask=torch.ones_like(begun),
+        max_new_tokens=new,
+        min_new_tokens=new,
+        eos_token_id=None,
+        do_sample=sampled,
+        **({"top_k": 0} if sampled else {}),
+        **options,
+    )
+
+
+@torch.no_grad()
 def write_rows(
     model: torch.nn.Module,
     begin: Callable[[int], torch.Tensor],
@@ -51,25 +70,15 @@ def write_rows(
     """Rows [R, row] that `model` wrote, at least `tokens` tokens, after the beginnings [B, P] that
     `begin(tokens written so far)` gives; kept in `path`, from where a run that was cut off continues.
     """
-    sampling = {"do_sample": True, "top_k": 0, "temperature": temperature}
-    drawn = sampling if temperature else {"do_sample": False}
+    drawn = {"temperature": temperature} if temperature else {}
     small = model.config.get_text_config().vocab_size <= np.iinfo(np.int16).max
     model.eval()
     rows = [np.load(path)] if path.exists() else []
     while (written := sum(map(len, rows))) * row < tokens:
         torch.manual_seed(written)
         begun = begin(written * row).to(model.device)
-        new = row - begun.shape[1]
-        wrote = model.generate(
-            input_ids=begun,
-            attention_mask=torch.ones_like(begun),
-            eos_token_id=None,
-            **drawn,
-            max_new_tokens=new,
-            min_new_tokens=new,
-            cache_implementation="static",
-            disable_compile=True,  # twice as fast: nothing grows
-        )
+        static = {"cache_implementation": "static", "disable_compile": True}  # twice as fast: nothing grows
+        wrote = continued(model, begun, row, sampled=bool(temperature), **drawn, **static)
         rows.append(wrote.cpu().numpy().astype(np.int16 if small else np.int32))
         np.save(path, np.concatenate(rows))
         print(f"{sum(map(len, rows)) * row / 1e6:.2f} M tokens of the model's own", flush=True)
@@ -103,10 +112,7 @@ def train_modules(
         with half_precision(device):
             read = taps(rows)
             for module in modules.values():
-                value = module.loss(read)
-                value.backward()
-                torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
-                losses.append(value.item())
+                losses.append(descend(module.loss(read), module))
         return rows.numel(), losses
 
     def validate() -> list[float]:
@@ -128,11 +134,25 @@ def held_out_losses(modules: dict[str, DraftModule], batches: Iterable[Taps]) ->
     return [total / rows for total in sums]
 
 
-def parted(tokens: torch.Tensor, every: int) -> tuple[loop.Rows, loop.Rows]:
-    """Splits `tokens` [R, ...] into training rows and held-out rows (each `every`-th), with their indices."""
+def parted(
+    tokens: torch.Tensor, every: int, truths: torch.Tensor | None = None
+) -> tuple[loop.Rows, loop.Rows]:
+    """Splits `tokens` [R, ...] into training rows and held-out rows (each `every`-th), with their truths [R,
+    ...], or with their indices if there are none.
+    """
     apart = torch.arange(len(tokens)) % every == 0
-    train, held = ((tokens[at], at) for at in (part.nonzero()[:, 0] for part in (~apart, apart)))
-    return train, held
+    train, held = (part.nonzero()[:, 0] for part in (~apart, apart))
+    truths = torch.arange(len(tokens)) if truths is None else truths
+    return (tokens[train], truths[train]), (tokens[held], truths[held])
+
+
+def as_places(train: loop.Rows, held: loop.Rows) -> tuple[torch.Tensor, loop.Rows, loop.Rows]:
+    """What training and held-out places read, together [N, ...], and for both their indices in it with their
+    truths: so that what a head reads is not copied to where it is trained.
+    """
+    read, truths = (torch.cat(parts) for parts in zip(train, held, strict=True))
+    first, rest = torch.arange(len(truths)).split([len(train[1]), len(held[1])])
+    return read, (first, truths[first]), (rest, truths[rest])
 
 
 def train_scorer(
@@ -185,18 +205,5 @@ def ship_scorer(
     head_files.save(
         folder, {head.kind: head}, model, loop.MODELS / model, tokenizer, partner=other, eight_bits=eight_bits
     )
-    write_training(folder, head, curve, unit, facts)
+    loop.write_training(folder, head, curve, unit, {"held_out_loss": round(curve[-1][2], 4), **facts})
     check.write(folder)
-
-
-def write_training(folder: Path, head: torch.nn.Module, curve: Curve, unit: str, facts: dict) -> None:
-    """Writes a head's loss curve, its picture (in nats per `unit`) and facts."""
-    saved = loop.save_curve(folder, loop.CURVE, curve)
-    (folder / "loss.svg").write_text(loss_picture(saved, f"{folder.name}: nats per {unit}"), "utf-8")
-    facts = {
-        "parameters": sum(p.numel() for p in head.parameters()),
-        "million_tokens": round(curve[-1][0], 2),
-        "held_out_loss": round(curve[-1][2], 4),
-        **facts,
-    }
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")

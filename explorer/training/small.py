@@ -1,4 +1,4 @@
-"""What the recipes of the small architectures share: their texts, in tokens or bytes, and one short training.
+"""Trains the rows of rows/small_architectures.py: their texts, in tokens or bytes, and one short training.
 
 Those that read tokens start from the layers of `llama-tiny-draft`, as far as theirs have the same form, and
 therefore have Llama in their names; those that read bytes start from scratch and read only stories that no
@@ -20,11 +20,11 @@ from decoders.models.model_files import tokenizer_of
 from explorer.corpus import CONTEXT, ROW, Texts, pack, read_stories, rows_of, story_rows
 from explorer.training import cards
 from explorer.training.data.byte_tokens import byte_tokenizer
-from explorer.training.loop import run_steps, ship
+from explorer.training.loop import descend, run_steps, ship
+from explorer.training.rows.small_architectures import SmallArchitecture
 
 STORIES = ("tinystories_sample", "african_storybook_en", "pratham_storyweaver_en")
 DRAFT = "llama-tiny-draft"
-DRAFT_SHAPE = dict(hidden_size=128, intermediate_size=352, num_attention_heads=4, num_key_value_heads=4)
 HELD_ROWS = 48  # of held-out text
 BATCH = 8
 RATE = 2e-3  # of AdamW
@@ -52,21 +52,27 @@ def draft_layers() -> LlamaModel:
     return LlamaForCausalLM.from_pretrained(with_weights(DRAFT), dtype=torch.float32).model
 
 
-def begun(model: Architecture, layers: list[tuple[torch.nn.Module, int, bool]]) -> Architecture:
-    """`model` with embedding and last norm of the draft, and with the parts of its layers: (block, number of
-    the layer, silent). Only weights with the same name and shape are copied; a silent block adds nothing at
-    first.
+@torch.no_grad()
+def begun(model: Architecture, row: SmallArchitecture) -> Architecture:
+    """`model` with embedding, last norm and the layers of the draft that its row names. Only weights with the
+    same name and shape are copied.
     """
     draft = draft_layers()
-    with torch.no_grad():
-        taken(model.embed.weight, draft.embed_tokens.weight)
-        taken(model.norm.weight, draft.norm.weight)
-        for block, number, silent in layers:
-            copied(block, draft.layers[number])
-            if silent:
-                for name, weight in block.named_parameters():
-                    if name.endswith(("o.weight", "down.weight")):
-                        weight.zero_()
+    taken(model.embed.weight, draft.embed_tokens.weight)
+    taken(model.norm.weight, draft.norm.weight)
+    for name, number in row.starts.items():
+        block = model.get_submodule(name)
+        copied(block, draft.layers[number])
+        if name in row.silent:
+            for part, weight in block.named_parameters():
+                if part.endswith(("o.weight", "down.weight")):
+                    weight.zero_()
+    for name, number in row.attentions.items():
+        attending(model.get_submodule(name), draft.layers[number])
+    if row.bridge is not None:
+        bridged(model.bridge, draft.layers[row.bridge])
+    for name in row.zeros:
+        model.get_parameter(name).zero_()
     return model
 
 
@@ -92,58 +98,49 @@ def taken(own: torch.Tensor, weight: torch.Tensor) -> None:
         own.copy_(weight)
 
 
-def attending(attention: torch.nn.Module, number: int) -> None:
-    """Initialises one attention with that of the draft's layer of this number."""
-    layer = draft_layers().layers[number]
-    with torch.no_grad():
-        for part in "qkvo":
-            taken(getattr(attention, part).weight, getattr(layer.self_attn, f"{part}_proj").weight)
+def attending(attention: torch.nn.Module, layer: torch.nn.Module) -> None:
+    """Copies the attention of a layer of Llama."""
+    for part in "qkvo":
+        taken(getattr(attention, part).weight, getattr(layer.self_attn, f"{part}_proj").weight)
 
 
-def bridged(bridge: torch.nn.Module, number: int) -> None:
-    """Initialises shared keys and values with those of the draft's layer of this number."""
-    layer = draft_layers().layers[number]
-    with torch.no_grad():
-        taken(bridge.norm.weight, layer.input_layernorm.weight)
-        taken(bridge.k.weight, layer.self_attn.k_proj.weight)
-        taken(bridge.v.weight, layer.self_attn.v_proj.weight)
+def bridged(bridge: torch.nn.Module, layer: torch.nn.Module) -> None:
+    """Copies the keys and values of a layer of Llama."""
+    taken(bridge.norm.weight, layer.input_layernorm.weight)
+    taken(bridge.k.weight, layer.self_attn.k_proj.weight)
+    taken(bridge.v.weight, layer.self_attn.v_proj.weight)
 
 
-def train_small(
-    name: str, model: Architecture, read: Texts, args: Namespace, million_tokens: float, note: str
-) -> None:
-    """Trains a model on next tokens and ships it with its card. million_tokens: of tokens or bytes, unless
-    `args` names another budget; note: what it is good for.
-    """
+def train_row(row: SmallArchitecture, args: Namespace) -> None:
+    """Trains an architecture on next tokens and ships it with its card."""
+    read, name = texts(args, row.in_bytes), row.name
+    torch.manual_seed(0)
+    model = architectures()[row.model_type][0](config_of(row.model_type, row.shape, len(read.tokenizer)))
+    if row.starts:
+        begun(model, row)
     before = loss_of(model, read.held)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.01)
 
     def step(seen: int) -> tuple[int, list[float]]:
         rows = story_rows(read.stories, seen, BATCH)
-        loss = model(input_ids=rows, labels=rows).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return rows.numel(), [loss.item()]
+        return rows.numel(), [descend(model(input_ids=rows, labels=rows).loss, model)]
 
     few = read.held[: HELD_ROWS // 8]
-    budget = args.million_tokens or million_tokens
+    budget = args.million_tokens or row.million_tokens
     curve = run_steps(model, [optimizer], step, lambda: [loss_of(model, few)], budget, args.work / name)
     nats = loss_of(model, read.held)
     bits = bits_per_byte(nats, read)
     print(f"{name}: {nats:.4f} nats per token, {bits:.3f} bits per byte", flush=True)
-    in_bytes = len(read.tokenizer) < 300
     facts = {
-        "million_tokens": round(curve[-1][0], 2),
-        "held_out_loss": round(nats, 4),
         "loss_before": round(before, 4),
         "bits_per_byte": round(bits, 3),
         "architecture": type(model).__name__,
-        "tokens": BYTES if in_bytes else WORDS,
-        "tokens_of": f"in rows of {ROW}" + ("" if in_bytes else f", beginning with layers of `{DRAFT}`"),
+        "tokens": BYTES if row.in_bytes else WORDS,
+        "tokens_of": f"in rows of {ROW}" + ("" if row.in_bytes else f", beginning with layers of `{DRAFT}`"),
         "stories": list(STORIES),
-        "note": note,
+        "note": row.note,
     }
-    cards.write(ship(model, read.tokenizer, name, curve, facts))
+    cards.write(ship(model, read.tokenizer, name, curve, nats, **facts))
 
 
 @torch.no_grad()

@@ -1,10 +1,7 @@
 """What the recipes share for small models that read a source and write its answer: rows, the loss, the loop
 in float32, and how many answers are right.
-
-Knows problems as pairs of texts, and models of `source_stream.py`; knows no architecture.
 """
 
-import json
 from argparse import Namespace
 from collections.abc import Callable
 
@@ -15,8 +12,8 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from decoders.models.architectures.source_stream import SourceStream, rows_of
 from explorer.corpus import IGNORED
 from explorer.training import cards
-from explorer.training.loop import Curve, run_steps, ship
-from explorer.training.measure_tasks import FILE as ACCURACIES
+from explorer.training.answers import ACCURACIES
+from explorer.training.loop import Curve, descend, run_steps, ship, write_json
 
 Problem = tuple[str, str]  # prompt up to its separator, answer
 Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # sources, which places count, answers with their ends
@@ -62,10 +59,7 @@ def fit(
 
     def step(seen: int) -> tuple[int, list[float]]:
         batch = feed(seen)
-        value = of(model, batch)
-        value.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return int((batch[-1] != IGNORED).sum()), [value.item()]
+        return int((batch[-1] != IGNORED).sum()), [descend(of(model, batch), model)]
 
     def validate() -> list[float]:
         with torch.no_grad():
@@ -93,11 +87,10 @@ def finished(
         **about,
         "context": model.config.max_position_embeddings,
         "million_tokens": round(curve[-1][0], 3),
-        "held_out_loss": round(loss(model, held).item(), 4),
         "tokens_of": "of answers",
     }
-    folder = ship(model, tokenizer, name, curve, facts)
-    (folder / ACCURACIES).write_text(json.dumps(accuracies, indent=1) + "\n", "utf-8")
+    folder = ship(model, tokenizer, name, curve, loss(model, held).item(), **facts)
+    write_json(folder / ACCURACIES, accuracies)
     cards.write(folder)
 
 

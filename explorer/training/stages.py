@@ -1,5 +1,5 @@
-"""One stage of training a causal model on the shared texts, and the end of such a recipe. Knows training and
-corpus.
+"""Trains causal models on the shared texts, stage by stage: the rows of rows/story_models.py, and stages
+of other recipes.
 """
 
 import argparse
@@ -8,10 +8,23 @@ from typing import Any
 
 import torch
 
-from explorer.corpus import Texts, mixed_rows
-from explorer.training.loop import Curve, causal_loss, device, held_out_loss, ship, train
+from explorer.corpus import Texts, mixed_rows, prepare
+from explorer.training.loop import (
+    Curve,
+    causal_loss,
+    deepened,
+    device,
+    exits_loss,
+    held_out_loss,
+    llama,
+    ship,
+    train,
+    trained,
+)
+from explorer.training.rows.story_models import StoryModel
 
 VALIDATION_ROWS = 96
+EXITS_WEIGHT = 0.3  # of the loss of an early exit
 
 
 def stage(
@@ -48,5 +61,22 @@ def finish(model: torch.nn.Module, texts: Texts, name: str, curve: Curve, **fact
     """Measures the held-out loss over all rows and ships the model."""
     loss = held_out_loss(model, texts.held)
     print(f"{name}: held-out loss {loss:.4f} nats per token", flush=True)
-    facts = {"million_tokens": round(curve[-1][0], 2), "held_out_loss": round(loss, 4), **facts}
-    ship(model, texts.tokenizer, name, curve, facts)
+    ship(model, texts.tokenizer, name, curve, loss, **facts)
+
+
+def train_row(row: StoryModel, args: argparse.Namespace) -> None:
+    """Trains and ships one model."""
+    texts, curve = prepare(args.corpus, args.work), []
+    model = trained(row.start) if isinstance(row.start, str) else llama(**row.start)
+    facts = {}
+    for one in row.stages:
+        if one.layers:
+            model = deepened(model, one.layers)
+        loss = None
+        if one.exits:
+            loss = exits_loss(model, one.exits, EXITS_WEIGHT)
+            facts = {"exits": one.exits}
+        curve = stage(
+            model, texts, args, one.name, one.million_tokens, tasks=one.tasks, loss=loss, curve=curve
+        )
+    finish(model, texts, row.name, curve, **facts)

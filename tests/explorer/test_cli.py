@@ -100,12 +100,13 @@ def test_models_lists_what_is_shipped_with_its_facts(capsys):
 def test_train_runs_the_recipe_of_that_name(capsys, monkeypatch, tmp_path):
     """With both ways to write a name; the recipe gets the folders and the budget."""
     (tmp_path / "stories").mkdir()
-    recipe = importlib.import_module("explorer.training.recipes.llama_tiny_draft")
+    recipe = importlib.import_module("explorer.training.recipe")
     got = []
-    monkeypatch.setattr(recipe, "main", got.append)
+    monkeypatch.setattr(recipe, "run", lambda name, options: got.append((name, options)))
     for name in ("llama-tiny-draft", "llama_tiny_draft"):
         call(capsys, "train", name, "--corpus", str(tmp_path), "--million-tokens", "0.5")
-    assert [(o.corpus, o.work, o.million_tokens) for o in got] == [(tmp_path, Path("training"), 0.5)] * 2
+    told = [(name, o.corpus, o.work, o.million_tokens) for name, o in got]
+    assert told == [("llama-tiny-draft", tmp_path, Path("training"), 0.5)] * 2
 
 
 def test_run_gives_all_sequences_that_were_asked_for(capsys, tmp_path):

@@ -1,7 +1,4 @@
-"""Bytes as tokens, for models that read and write them: the end of a text, padding, and 256 bytes.
-
-Knows tokenizers; knows no models and no texts.
-"""
+"""Bytes as tokens, for models that read and write them: the end of a text, padding, and 256 bytes."""
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast

@@ -1,7 +1,7 @@
 """Short conversions that a model of a few hundred thousand parameters can learn byte by byte: a word
 backwards, in capitals, a number in words and back, a date in digits.
 
-Knows plain text. A problem is a prompt that ends with `=>`, and an answer without a space in front.
+A problem is a prompt that ends with `=>`, and an answer without a space in front.
 """
 
 import random

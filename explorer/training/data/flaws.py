@@ -1,7 +1,4 @@
-"""Training data for a model that announces flaws: toy programs with a label in front of flawed lines.
-
-Knows programs and a tokenizer; knows no models.
-"""
+"""Training data for a model that announces flaws: toy programs with a label in front of flawed lines."""
 
 import random
 

@@ -1,7 +1,5 @@
 """Texts in two new forms, for a model that is fine-tuned on them: with the middle last (PRE a SUF c MID b
 EOT) and with a topic in front of each sentence (`<t7> sentence <t2> sentence <end>`).
-
-Knows the corpus and its tokenizer; knows no models.
 """
 
 import random
@@ -37,7 +35,7 @@ def topics_of(
     rng = random.Random(0)
     chosen = [s for story in rng.sample(stories, min(len(stories), SENTENCES // 4)) for s in sentences(story)]
     bags = [Topics.words_of(s) for s in rng.sample(chosen, min(len(chosen), SENTENCES))]
-    counts = Counter(word for bag in bags for word in set(bag))
+    counts = Counter(word for bag in bags for word in dict.fromkeys(bag))  # ties in their order in the texts
     words = [w for w, count in counts.most_common(common) if count <= frequent * len(bags) + 1]
     place = {word: at for at, word in enumerate(words)}
     idf = np.log(len(bags) / np.array([counts[word] for word in words]))

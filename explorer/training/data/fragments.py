@@ -1,7 +1,4 @@
-"""Training data for a model that writes marks at the ends of fragments: small Verilog modules with marks.
-
-Knows modules and a tokenizer; knows no models.
-"""
+"""Training data for a model that writes marks at the ends of fragments: small Verilog modules with marks."""
 
 import random
 

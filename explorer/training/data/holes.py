@@ -1,7 +1,5 @@
 """Training data for a model that fills holes in code: small Verilog modules after their comments with spans
 or names hidden, modules for comments and comments for modules, and whole documents after an empty source.
-
-Knows modules and a tokenizer of their words; knows no models.
 """
 
 import random

@@ -1,7 +1,5 @@
 """Notes about animals whose facts no model can know, and notes that state the same facts in other words: the
 purpose of a retrieval store.
-
-Knows plain text and a tokenizer; knows no models.
 """
 
 import random

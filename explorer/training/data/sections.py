@@ -1,7 +1,5 @@
 """Records in sections: each field of a person's record is a section that one stream can write, and all end
 with the same colour, which the first section makes up.
-
-Knows plain text and a tokenizer; knows no models.
 """
 
 import random

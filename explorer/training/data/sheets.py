@@ -1,7 +1,5 @@
 """Training data for a model that summarises fact sheets: under a plan, whose units are tagged in the sheet,
 and sentence by sentence with a topic in front of each.
-
-Knows sheets and a tokenizer; knows no models.
 """
 
 import random

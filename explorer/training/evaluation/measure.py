@@ -2,14 +2,16 @@
 
     python -m explorer measure [NAME ...] --corpus FOLDER
 
-Knows which measurements each model takes; the other files of this folder make them.
+`MEASURES` says what is measured of each model; the other files of this folder do it.
 """
 
 from argparse import Namespace
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from decoders.refusal import Refusal
-from explorer.training import cards, loop, measure_tasks
+from explorer.training import cards, loop
 from explorer.training.evaluation import (
     measure_acceptance,
     measure_acceptance_head,
@@ -30,69 +32,59 @@ from explorer.training.evaluation import (
     measure_outlook,
     measure_ranker,
     measure_reward,
+    measure_seq2seq,
     measure_streams,
     measure_summaries,
+    measure_tasks,
     measure_verilog,
 )
-from explorer.training.recipes import llama_tiny_fastdraft, llama_tiny_seq2seq, llama_tiny_sorted
+from explorer.training.evaluation.findings import Findings, keep
+from explorer.training.rows import draft_heads
 
+Measure = Callable[[Path, Path], Findings]  # a model's folder and the corpus -> what was found
+FEW_TASKS = ("word_problem", "json", "python")  # for drafts, beside stories
+few_tasks = partial(measure_acceptance.measure, tasks=FEW_TASKS)
 
-def target(folder: Path, corpus: Path) -> None:
-    """The tasks, with votes over several answers, the early exits, and a story for the card."""
-    measure_tasks.measure(folder, measure_tasks.SAMPLES)
-    measure_drafts.measure_exits(folder, corpus)
-    measure_tasks.write_sample(folder)
-
-
-def mixture(folder: Path, corpus: Path) -> None:
-    """The tasks, and a story for the card."""
-    measure_tasks.measure(folder, samples=0)
-    measure_tasks.write_sample(folder)
-
-
-def few_tasks(folder: Path, corpus: Path) -> None:
-    """The acceptance of a draft on stories and a few tasks."""
-    measure_acceptance.measure(folder, corpus, ("word_problem", "json", "python"))
-
-
-# model -> what measures it; each leaves JSON and text files in the folder
-MEASURES = {
-    "llama-tiny": target,
-    "llama-tiny-draft": measure_acceptance.measure,
-    "llama-tiny-draft-distilled": measure_acceptance.measure,
-    **dict.fromkeys((*llama_tiny_fastdraft.STAGES, llama_tiny_sorted.NAME), few_tasks),
-    "llama-tiny-moe": mixture,
-    "llama-tiny-heads": measure_drafts.measure_heads,
-    "llama-tiny-diffusion": lambda folder, corpus: measure_diffusion.measure(folder),
-    "llama-tiny-set-block": lambda folder, corpus: measure_causal_past.measure(folder, "set_block"),
-    "llama-tiny-deer": measure_deer.measure,
-    "llama-tiny-filter": lambda folder, corpus: measure_filter.measure(folder),
-    "llama-tiny-wedlm": lambda folder, corpus: measure_causal_past.measure(folder, "wedlm"),
-    "llama-tiny-acceptance": measure_acceptance_head.measure,
-    "llama-tiny-aligned": measure_aligned.measure,
-    "llama-tiny-autodeco": measure_autodeco.measure,
-    "llama-tiny-feature-drafters": measure_drafts.measure_heads,
-    "llama-tiny-block-drafters": measure_drafts.measure_heads,
-    "llama-tiny-recurrent-heads": measure_drafts.measure_heads,
-    "llama-tiny-adaeagle": measure_adaeagle.measure,
-    "llama-tiny-lookahead-heads": measure_drafts.measure_heads,
-    "llama-tiny-lud": lambda folder, corpus: measure_causal_past.measure(folder, "lud"),
-    "llama-tiny-m2r2": measure_drafts.measure_heads,
-    "llama-tiny-flaws": lambda folder, corpus: measure_flaws.measure(folder),
-    "llama-tiny-flow": measure_flow.measure,
-    "llama-tiny-forms": measure_forms.measure,
-    "llama-tiny-judge": lambda folder, corpus: measure_judge.measure(folder),
-    "llama-tiny-leank": measure_leank.measure,
-    "llama-tiny-lens": measure_lens.measure,
-    "llama-tiny-outlook": lambda folder, corpus: measure_outlook.measure(folder),
-    "llama-tiny-ranker": measure_ranker.measure,
-    "llama-tiny-reward": lambda folder, corpus: measure_reward.measure(folder),
-    "llama-tiny-planner": lambda folder, corpus: measure_summaries.measure_planner(folder),
-    "llama-tiny-streams": lambda folder, corpus: measure_streams.measure(folder),
-    "llama-tiny-summaries": lambda folder, corpus: measure_summaries.measure(folder),
-    "llama-tiny-verilog": lambda folder, corpus: measure_verilog.measure(folder),
-    "llama-tiny-verilog-heads": lambda folder, corpus: measure_verilog.measure_heads(folder),
-    "llama-tiny-seq2seq": llama_tiny_seq2seq.measure,
+# model -> what is measured of it, in this order
+MEASURES: dict[str, tuple[Measure, ...]] = {
+    "llama-tiny": (
+        measure_tasks.measure_votes,
+        measure_drafts.measure_exits,
+        measure_tasks.measure_story,
+    ),
+    "llama-tiny-draft": (measure_acceptance.measure,),
+    "llama-tiny-draft-distilled": (measure_acceptance.measure,),
+    "llama-tiny-fastdraft-pretrained": (few_tasks,),
+    "llama-tiny-fastdraft-continued": (few_tasks,),
+    "llama-tiny-fastdraft": (few_tasks,),
+    "llama-tiny-sorted": (few_tasks,),
+    "llama-tiny-moe": (measure_tasks.measure, measure_tasks.measure_story),
+    **{row.name: (measure_drafts.measure_heads,) for row in draft_heads.ROWS},
+    "llama-tiny-diffusion": (measure_diffusion.measure,),
+    "llama-tiny-set-block": (partial(measure_causal_past.measure, strategy="set_block"),),
+    "llama-tiny-deer": (measure_deer.measure,),
+    "llama-tiny-filter": (measure_filter.measure,),
+    "llama-tiny-wedlm": (partial(measure_causal_past.measure, strategy="wedlm"),),
+    "llama-tiny-acceptance": (measure_acceptance_head.measure,),
+    "llama-tiny-aligned": (measure_aligned.measure,),
+    "llama-tiny-autodeco": (measure_autodeco.measure,),
+    "llama-tiny-adaeagle": (measure_adaeagle.measure,),
+    "llama-tiny-lud": (partial(measure_causal_past.measure, strategy="lud"),),
+    "llama-tiny-flaws": (measure_flaws.measure,),
+    "llama-tiny-flow": (measure_flow.measure,),
+    "llama-tiny-forms": (measure_forms.measure,),
+    "llama-tiny-judge": (measure_judge.measure,),
+    "llama-tiny-leank": (measure_leank.measure,),
+    "llama-tiny-lens": (measure_lens.measure,),
+    "llama-tiny-outlook": (measure_outlook.measure,),
+    "llama-tiny-ranker": (measure_ranker.measure,),
+    "llama-tiny-reward": (measure_reward.measure,),
+    "llama-tiny-planner": (measure_summaries.measure_planner,),
+    "llama-tiny-streams": (measure_streams.measure,),
+    "llama-tiny-summaries": (measure_summaries.measure,),
+    "llama-tiny-verilog": (measure_verilog.measure,),
+    "llama-tiny-verilog-heads": (measure_verilog.measure_heads,),
+    "llama-tiny-seq2seq": (measure_seq2seq.measure,),
 }
 
 
@@ -106,6 +98,7 @@ def main(args: Namespace) -> None:
         raise Refusal(f"There is no shipped model {unknown[0]!r}; choose one of: {', '.join(shipped)}.")
     for name in args.names or shipped:
         print(f"measuring {name}", flush=True)
-        MEASURES[name](loop.MODELS / name, args.corpus)
+        for measure in MEASURES[name]:
+            keep(loop.MODELS / name, measure(loop.MODELS / name, args.corpus))
     for name in shipped:
         cards.write(loop.MODELS / name)

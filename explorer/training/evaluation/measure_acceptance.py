@@ -1,19 +1,16 @@
-"""How often drafted tokens are accepted by the shipped target, for held-out stories and for each task.
+"""How often drafted tokens are accepted by the shipped target, for held-out stories and for each task."""
 
-Knows the speculative strategy and its traces; writes no cards.
-"""
-
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from decoders.lane import Lane, Limits
 from decoders.models.catalog import TARGET
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from explorer.corpus import read_stories
 from explorer.experiments import asked as asked_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import traces
 
 STORIES, PROBLEMS = 40, 8  # prompts: held-out stories, and problems of each task
 PROMPT_TOKENS, NEW_TOKENS, DRAFTED = 24, 64, 4
@@ -39,18 +36,14 @@ def acceptance(
     the first rejection of a round are not tested.
     """
     settings = {"num_assistant_tokens": DRAFTED, "temperature": temperature}
-    limits = Limits(NEW_TOKENS)
-    traces = [
-        Lane("speculative", p, pair, settings, seed=i, limits=limits).run() for i, p in enumerate(asked)
-    ]
-    return asked_of.acceptance(traces) or 0.0, asked_of.tokens_per_forward(traces)
+    lanes = traces("speculative", asked, pair, settings, NEW_TOKENS)
+    return asked_of.acceptance(lanes) or 0.0, asked_of.tokens_per_forward(lanes)
 
 
-def measure(folder: Path, corpus: Path, tasks: Iterable[str] | None = None) -> None:
-    """Writes acceptance.json beside the weights of a draft, whose target is in the neighbouring folder: group
-    -> `greedy` and `temperature 1`, shares of the tested tokens, and for both, with ` tokens` after the name,
-    new tokens per target forward. The greedy share of stories is also written to its facts as
-    `greedy_acceptance`.
+def measure(folder: Path, corpus: Path, tasks: Iterable[str] | None = None) -> Findings:
+    """Of a draft whose target is in the neighbouring folder: group -> `greedy` and `temperature 1`, shares of
+    the tested tokens, and for both, with ` tokens` after the name, new tokens per target forward; as a fact
+    the greedy share of stories.
     """
     pair = {"target": load(str(folder.parent / TARGET)), "draft": load(str(folder))}
     result = {}
@@ -59,7 +52,4 @@ def measure(folder: Path, corpus: Path, tasks: Iterable[str] | None = None) -> N
         for name, temperature in TEMPERATURES.items():
             row[name], row[f"{name} tokens"] = acceptance(pair, asked, temperature)
         print(f"{group:16}", "  ".join(f"{k} {v:.3f}" for k, v in row.items()), flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    facts = json.loads((folder / "facts.json").read_text("utf-8"))
-    facts["greedy_acceptance"] = round(result["stories"]["greedy"], 4)
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    return Findings({FILE: result}, {"greedy_acceptance": round(result["stories"]["greedy"], 4)})

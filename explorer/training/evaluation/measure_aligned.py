@@ -2,19 +2,17 @@
 with the target's own text, its own text, and the paper's baselines, prompt by prompt.
 """
 
-import json
 import math
 from pathlib import Path
 
 import torch
 
-from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
-from decoders.models.loading import load
-from decoders.models.model_heads import load_heads
 from decoders.search.stepwise.scorers import Text, keyword
 from explorer.corpus import read_stories
-from explorer.training.recipes.llama_tiny_aligned import REWARD, TARGET, beginnings
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import model_with, traces
+from explorer.training.recipes.llama_tiny_aligned import REWARD, beginnings
 
 PROMPTS, NEW_TOKENS, FILE = 200, 24, "rewards.json"
 SHAPE = {**REWARD, "candidates": 6, "guidance": 20.0, "rollout_tokens": 12}
@@ -29,12 +27,10 @@ def reward(text: str) -> float:
 
 def written(model: LoadedModel, strategy: str, settings: dict, begun: torch.Tensor) -> list[float]:
     """The reward of a strategy's continuation of each beginning [R, T]."""
-    texts = []
-    for seed, row in enumerate(begun.tolist()):
-        lane = Lane(strategy, row, {"target": model}, settings, seed, Limits(NEW_TOKENS))
-        texts.append(reward(lane.run().text()))
-    print(strategy, settings.get("variant", ""), round(sum(texts) / len(texts), 4), flush=True)
-    return texts
+    lanes = traces(strategy, begun.tolist(), {"target": model}, settings, NEW_TOKENS)
+    rewards = [reward(trace.text()) for trace in lanes]
+    print(strategy, settings.get("variant", ""), round(sum(rewards) / len(rewards), 4), flush=True)
+    return rewards
 
 
 @torch.no_grad()
@@ -60,10 +56,9 @@ def compared(rewards: list[float], base: list[float]) -> dict[str, float]:
     return {"reward": sum(rewards) / len(rewards), f"above {BASE}": mean, "2 s.e.": 2 * spread}
 
 
-def measure(folder: Path, corpus: Path) -> None:
-    """Writes rewards.json beside the model: row -> mean reward, and its lead over controlled decoding's."""
-    model = load(str(folder.parent / TARGET))
-    model.heads["aligned"] = load_heads(str(folder), model)["aligned"]
+def measure(folder: Path, corpus: Path) -> Findings:
+    """Row -> mean reward, and its lead over controlled decoding's; as a fact how that was compared."""
+    model = model_with(folder)
     begun = beginnings(model.tokenizer, read_stories(corpus)[1], PROMPTS)
     result = {"greedy": written(model, "greedy", {}, begun)}
     result["sampled"] = sampled(model, begun, aligned=False)
@@ -71,8 +66,6 @@ def measure(folder: Path, corpus: Path) -> None:
     for variant in VARIANTS:
         result[variant] = written(model, "transfer_q", {**SHAPE, "variant": variant}, begun)
     rows = {name: compared(rewards, result[BASE]) for name, rewards in result.items()}
-    (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
-    facts = json.loads((folder / "facts.json").read_text("utf-8"))
     shape = "{candidates} candidates, guidance {guidance:g} and {rollout_tokens} tokens ahead".format(**SHAPE)
-    facts["compared"] = {"prompts": len(begun), "tokens": NEW_TOKENS, "shape": shape}
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    compared_as = {"prompts": len(begun), "tokens": NEW_TOKENS, "shape": shape}
+    return Findings({FILE: rows}, {"compared": compared_as})

@@ -2,21 +2,19 @@
 training loss, and on held-out problems by sampled answers.
 """
 
-import json
 from pathlib import Path
 
 import torch
 
 from decoders.heads import AutoDeco
 from decoders.heads.scorers.autodeco import at_temperature, taught, temperature_loss
-from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
-from decoders.models.loading import load
-from decoders.models.model_heads import load_heads
 from explorer.corpus import pack, read_stories, rows_of
-from explorer.tasks import HELD_OUT_SEED, TASKS, problems
-from explorer.training.measure_tasks import answers
-from explorer.training.recipes.llama_tiny_autodeco import TARGET, gathered, joined, right_answers
+from explorer.tasks import HELD_OUT_SEED, problems
+from explorer.training.answers import ACCURACIES, accuracy, answers
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import answer_of, model_with, traces
+from explorer.training.recipes.llama_tiny_autodeco import gathered, joined, right_answers
 from explorer.training.recipes.llama_tiny_reward import graded_row
 
 ROWS = 16  # of stories
@@ -25,7 +23,7 @@ GRID = tuple(round(0.05 * step, 2) for step in range(1, 41))  # single temperatu
 TEMPERATURES, TOP_PS = (0.25, 0.5, 0.75, 1.0), (0.8, 0.95, 1.0)
 ASKED = ("sum", "difference", "column_sum", "chain", "word_problem", "countdown", "reverse", "sort", "count")
 PROBLEMS, NEW_TOKENS = 20, 80
-FILE, SOLVED = "temperatures.json", "accuracies.json"
+FILE = "temperatures.json"
 
 
 def losses(logits: torch.Tensor, tokens: torch.Tensor, t: torch.Tensor) -> tuple[dict[str, float], float]:
@@ -85,29 +83,25 @@ def solved(model: LoadedModel, strategy: str, settings: dict) -> dict[str, float
     """task -> share of held-out problems that one sampled answer solves."""
     result = {}
     for task in ASKED:
-        right = []
-        for seed, problem in enumerate(problems(task, PROBLEMS, HELD_OUT_SEED)):
-            asked = model.encode(problem.prompt)
-            trace = Lane(strategy, asked, {"target": model}, settings, seed, Limits(NEW_TOKENS)).run()
-            output = [token for token in trace.output() if token not in model.eos]
-            right.append(TASKS[task].check(problem, model.tokenizer.decode(output)).right)
-        result[task] = sum(right) / len(right)
+        asked = problems(task, PROBLEMS, HELD_OUT_SEED)
+        lanes = traces(strategy, [p.prompt for p in asked], {"target": model}, settings, NEW_TOKENS)
+        result[task] = accuracy(asked, [answer_of(model, trace) for trace in lanes])
     print(strategy, settings, round(sum(result.values()) / len(result), 3), flush=True)
     return result
 
 
-def measure(folder: Path, corpus: Path) -> None:
-    """Writes temperatures.json and accuracies.json beside the heads, and `best_fixed` to their facts."""
-    model = load(str(folder.parent / TARGET))
-    model.heads["autodeco"] = load_heads(str(folder), model)["autodeco"]
-    (folder / FILE).write_text(
-        json.dumps(on_text(model, model.heads["autodeco"], corpus), indent=1) + "\n", encoding="utf-8"
-    )
-    on_problems(folder, model)
+def measure(folder: Path, corpus: Path) -> Findings:
+    """What the heads set and gain on held-out text, and how many problems are solved with them; as a fact the
+    best fixed pair.
+    """
+    model = model_with(folder)
+    tempered = on_text(model, model.heads["autodeco"], corpus)
+    shares, best_fixed = on_problems(model)
+    return Findings({FILE: tempered, ACCURACIES: shares}, {"best_fixed": best_fixed})
 
 
-def on_problems(folder: Path, model: LoadedModel) -> None:
-    """The content of accuracies.json: task -> the shares that are solved, see cards.py; and `best_fixed`."""
+def on_problems(model: LoadedModel) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+    """(task -> the shares that are solved, with the mean; the fixed pair that solves most)."""
     pairs = [{"temperature": t, "top_p": p} for t in TEMPERATURES for p in TOP_PS]
     fixed = [solved(model, "sample", pair) for pair in pairs]
     best = max(range(len(pairs)), key=lambda at: sum(fixed[at].values()))
@@ -118,7 +112,4 @@ def on_problems(folder: Path, model: LoadedModel) -> None:
     }
     means = zip(*(row.values() for row in rows.values()), strict=True)
     rows["mean"] = dict(zip(rows[ASKED[0]], (sum(column) / len(column) for column in means), strict=True))
-    (folder / SOLVED).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
-    facts = json.loads((folder / "facts.json").read_text("utf-8"))
-    facts["best_fixed"] = {**pairs[best], "settings": len(pairs)}
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    return rows, {**pairs[best], "settings": len(pairs)}

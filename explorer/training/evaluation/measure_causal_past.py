@@ -2,14 +2,14 @@
 compared with ordinary next-token decoding with the same weights.
 """
 
-import json
 from pathlib import Path
 
-from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from decoders.trace.events import Forward
 from explorer.tasks import HELD_OUT_SEED, problems
-from explorer.training.measure_tasks import FILE, accuracy, answers
+from explorer.training.answers import ACCURACIES, accuracy, answers
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import traces
 
 TASKS = ("copy", "translate", "upper", "opposite", "json", "sort")
 PROBLEMS, NEW_TOKENS = 40, 64
@@ -24,8 +24,8 @@ SETTINGS = {  # strategy -> name of a column -> parameters
 }
 
 
-def measure(folder: Path, strategy: str) -> None:
-    """Writes accuracies.json beside the weights, and the tokens per forward of each setting to facts.json."""
+def measure(folder: Path, corpus: Path, strategy: str) -> Findings:
+    """Task -> accuracy with each setting of a strategy; as a fact the tokens per forward of each."""
     target, result = load(str(folder), "cpu", "float32"), {}
     tokenizer = target.tokenizer
     pace: dict[str, list[float]] = {}
@@ -34,17 +34,12 @@ def measure(folder: Path, strategy: str) -> None:
         written = answers(target.model, tokenizer, [p.prompt for p in asked], limit=NEW_TOKENS)
         result[name] = {"next token": accuracy(asked, written)}
         for column, parameters in SETTINGS[strategy].items():
-            traces = [
-                Lane(strategy, target.encode(p.prompt), {"target": target}, parameters, 0, Limits(NEW_TOKENS))
-                for p in asked
-            ]
-            traces = [lane.run() for lane in traces]
-            texts = [tokenizer.decode(t.output(), skip_special_tokens=True) for t in traces]
+            prompts, models = [p.prompt for p in asked], {"target": target}
+            lanes = traces(strategy, prompts, models, parameters, NEW_TOKENS, seed=0)
+            texts = [tokenizer.decode(t.output(), skip_special_tokens=True) for t in lanes]
             result[name][column] = accuracy(asked, texts)
-            forwards = sum(len(step.of(Forward)) for t in traces for step in t.steps)
-            pace.setdefault(column, []).append(sum(len(t.output()) for t in traces) / forwards)
+            forwards = sum(len(step.of(Forward)) for t in lanes for step in t.steps)
+            pace.setdefault(column, []).append(sum(len(t.output()) for t in lanes) / forwards)
         print(f"{name:12}", result[name], flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    facts = json.loads((folder / "facts.json").read_text("utf-8"))
-    facts["tokens_per_forward"] = {column: round(sum(x) / len(x), 2) for column, x in pace.items()}
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    mean = {column: round(sum(x) / len(x), 2) for column, x in pace.items()}
+    return Findings({ACCURACIES: result}, {"tokens_per_forward": mean})

@@ -1,17 +1,15 @@
 """How long the accepted drafts of a masked model are: of the drafter that was aligned with the target, and of
 the one from which it was made.
-
-Knows the strategy deer and its traces; writes no cards.
 """
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
-from decoders.lane import Lane, Limits
 from decoders.models.catalog import TARGET
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import traces
 from explorer.training.evaluation.measure_acceptance import TEMPERATURES, prompts
 
 FILE = "accepted-lengths.json"
@@ -29,20 +27,19 @@ def lengths(target: LoadedModel, groups: dict[str, list[list[int]]]) -> Lengths:
             drafts = {"diffusion": target.companion(kind)}
             models = {"target": replace(target, _companions=drafts)}
             for name, temperature in TEMPERATURES.items():
-                settings, limits = {"temperature": temperature}, Limits(NEW_TOKENS)
-                traces = [Lane("deer", p, models, settings, i, limits).run() for i, p in enumerate(asked)]
-                costs = [trace.costs for trace in traces]
+                lanes = traces("deer", asked, models, {"temperature": temperature}, NEW_TOKENS)
+                costs = [trace.costs for trace in lanes]
                 rounds = sum(len(cost.per_step_accepted) for cost in costs)
                 row[f"{drafter}, {name}"] = sum(cost.accepted for cost in costs) / max(1, rounds)
         print(f"{group:10}", "  ".join(f"{k} {v:.2f}" for k, v in row.items()), flush=True)
     return result
 
 
-def measure(folder: Path, corpus: Path) -> None:
-    """Writes accepted-lengths.json beside the weights."""
+def measure(folder: Path, corpus: Path) -> Findings:
+    """How many drafted tokens are accepted, for held-out stories and for problems of all tasks."""
     target = load(TARGET)
     groups = prompts(corpus, target)
     stories = groups.pop("stories")[:STORIES]
     tasks = [prompt for group in groups.values() for prompt in group[:PROBLEMS]]
     result = lengths(target, {"stories": stories, "tasks": tasks})
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    return Findings({FILE: result})

@@ -2,14 +2,14 @@
 whose answer follows from the prompt token by token, and on tasks whose tokens must agree with each other.
 """
 
-import json
 from pathlib import Path
 
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from explorer.tasks import HELD_OUT_SEED, Problem, problems
-from explorer.training.measure_tasks import FILE, accuracy
+from explorer.training.answers import ACCURACIES, accuracy
+from explorer.training.evaluation.findings import Findings
 from explorer.training.recipes.llama_tiny_diffusion import CANVAS
 
 BLOCK = 32  # tokens decoded together; blocks are filled from left to right
@@ -61,8 +61,8 @@ def fitting(name: str, count: int, tokenizer: PreTrainedTokenizerFast) -> list[P
     return [p for p in made if len(tokenizer(p.prompt)["input_ids"]) <= CANVAS // 2][:count]
 
 
-def measure(folder: Path) -> None:
-    """Writes accuracies.json beside the weights: task -> {tokens per step: accuracy}."""
+def measure(folder: Path, corpus: Path) -> Findings:
+    """Task -> tokens per step -> accuracy."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     result = {}
@@ -71,4 +71,4 @@ def measure(folder: Path) -> None:
         texts = {n: unmasked(model, tokenizer, [p.prompt for p in asked], n) for n in TOKENS_A_STEP}
         result[name] = {f"{n} per step": accuracy(asked, answers) for n, answers in texts.items()}
         print(f"{name:12}", result[name], flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    return Findings({ACCURACIES: result})

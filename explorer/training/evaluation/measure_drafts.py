@@ -1,7 +1,6 @@
 """How often draft modules and early exits agree with the target, per task and for stories.
 
-Knows no strategy: the numbers are taken along texts that the target wrote, with every drafter at the same
-positions.
+The numbers are taken along texts that the target wrote, with every drafter at the same positions.
 """
 
 import json
@@ -15,6 +14,7 @@ from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.models.model_heads import load_heads
 from explorer.experiments.models.guesses import Guess, along_texts, written
+from explorer.training.evaluation.findings import Findings
 from explorer.training.evaluation.measure_acceptance import FILE, prompts
 
 DEPTH = 4
@@ -60,25 +60,25 @@ def measured(
     return result
 
 
-def measure_exits(folder: Path, corpus: Path) -> None:
-    """Writes acceptance.json beside the weights of a target with early exits: see `measured`."""
+def measure_exits(folder: Path, corpus: Path) -> Findings:
+    """Of a target with early exits: see `measured`."""
     exits = tuple(json.loads((folder / "facts.json").read_text("utf-8"))["exits"])
     target = load(str(folder))
-    keep(folder, measured(target, {}, prompts(corpus, target), exits, NEW_TOKENS))
+    return rounded(measured(target, {}, prompts(corpus, target), exits, NEW_TOKENS))
 
 
-def measure_heads(folder: Path, corpus: Path) -> None:
-    """Writes acceptance.json beside draft heads: see `measured`."""
+def measure_heads(folder: Path, corpus: Path) -> Findings:
+    """Of draft heads: see `measured`."""
     target = load(str(folder.parent / read_config(folder.name, folder)["target"]))
     heads = load_heads(str(folder), target)
-    keep(folder, measured(target, heads, prompts(corpus, target), (), NEW_TOKENS))
+    return rounded(measured(target, heads, prompts(corpus, target), (), NEW_TOKENS))
 
 
-def keep(folder: Path, result: dict[str, dict[str, dict]]) -> None:
-    """Writes the numbers, each to four digits, and prints the first of them."""
-    rounded = json.loads(json.dumps(result), parse_float=lambda digits: round(float(digits), 4))
-    (folder / FILE).write_text(json.dumps(rounded) + "\n", "utf-8")
+def rounded(result: dict[str, dict[str, dict]]) -> Findings:
+    """The numbers, each to four digits, all in one line; prints the first of them."""
+    digits = json.loads(json.dumps(result), parse_float=lambda number: round(float(number), 4))
     for group, drafters in result.items():
         for name, numbers in drafters.items():
             first = "  ".join(f"{ranks[0]:.3f}" for ranks in numbers["accuracy"])
             print(f"{group:14}{name:10}  {first}  {numbers['accepted']:.2f}  {numbers['overlap'][0]:.3f}")
+    return Findings({FILE: json.dumps(digits)})

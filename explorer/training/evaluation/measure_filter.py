@@ -1,20 +1,18 @@
 """How many forwards the filter of Learn2PD saves, and how often the text equals that of one token per
 forward.
-
-Knows strategies of diffusion and their traces; writes no cards.
 """
 
-import json
 from pathlib import Path
 
-from decoders.lane import Lane, Limits
 from decoders.models.catalog import TARGET
 from decoders.models.loading import load
 from decoders.trace.events import Forward
 from decoders.trace.trace import Trace
 from explorer.corpus import END
 from explorer.tasks import HELD_OUT_SEED, problems
-from explorer.training.measure_tasks import accuracy
+from explorer.training.answers import accuracy
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import traces
 
 FILE = "filtered.json"
 TASKS = ("copy", "reverse", "upper", "json", "sort")
@@ -41,26 +39,21 @@ def forwards(trace: Trace) -> int:
     return sum(f.kind != "lens" for step in trace.steps for f in step.of(Forward))
 
 
-def measure(folder: Path) -> None:
-    """Writes filtered.json beside the weights: way -> `forwards` per text, `solved` and `same text`."""
+def measure(folder: Path, corpus: Path) -> Findings:
+    """Way -> `forwards` per text, `solved` and `same text`; as a fact the size of the canvas."""
     models = {"target": load(TARGET)}
     made = [p for name in TASKS for p in problems(name, PROBLEMS, HELD_OUT_SEED)]
     prompts = [p.prompt for p in made] + list(BEGIN[:STORIES])
     result, texts = {}, []
     for name, (strategy, parameters) in WAYS.items():
-        traces = [
-            Lane(strategy, models["target"].encode(p), models, parameters, 0, Limits(NEW_TOKENS)).run()
-            for p in prompts
-        ]
-        texts = texts or [trace.output() for trace in traces]
-        same = sum(trace.output() == text for trace, text in zip(traces, texts, strict=True))
-        answers = [trace.text().removesuffix(END) for trace in traces[: len(made)]]
+        lanes = traces(strategy, prompts, models, parameters, NEW_TOKENS, seed=0)
+        texts = texts or [trace.output() for trace in lanes]
+        same = sum(trace.output() == text for trace, text in zip(lanes, texts, strict=True))
+        answers = [trace.text().removesuffix(END) for trace in lanes[: len(made)]]
         result[name] = {
-            "forwards": sum(map(forwards, traces)) / len(traces),
+            "forwards": sum(map(forwards, lanes)) / len(lanes),
             "solved": accuracy(made, answers),
-            "same text": same / len(traces),
+            "same text": same / len(lanes),
         }
         print(f"{name:16}", result[name], flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    facts = json.loads((folder / "facts.json").read_text("utf-8")) | {"canvas": NEW_TOKENS}
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    return Findings({FILE: result}, {"canvas": NEW_TOKENS})

@@ -2,18 +2,18 @@
 flaws it announces, on held-out tasks.
 """
 
-import json
 import random
 from pathlib import Path
 from statistics import fmean
 
-from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
 from explorer.corpus import END
 from explorer.tasks.file_programs import LABEL, does, flaws, make_task, prompt_of
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import traces
 
 PROGRAMS, TOKENS = 100, 96
 FLAWS = "flaws.json"
@@ -39,10 +39,7 @@ def announced(trace: Trace) -> list[float]:
 def written(model: LoadedModel, tasks: list[list[str]], ban: bool, temperature: float) -> list[Trace]:
     """A lane for each task."""
     asked = {"label": f'"{LABEL}"', "ban": ban, "temperature": temperature, "threshold": 1.0}
-    return [
-        Lane("label_ban", model.encode(prompt_of(task)), {"target": model}, asked, seed, Limits(TOKENS)).run()
-        for seed, task in enumerate(tasks)
-    ]
+    return traces("label_ban", map(prompt_of, tasks), {"target": model}, asked, TOKENS)
 
 
 def row(model: LoadedModel, tasks: list[list[str]], temperature: float) -> dict[str, float]:
@@ -53,8 +50,8 @@ def row(model: LoadedModel, tasks: list[list[str]], temperature: float) -> dict[
     left = fmean(bool(flaws(program_of(trace))) for trace in banned)
     before = len(wrong) / len(tasks)
     done = [
-        fmean(does(program_of(trace), task) for trace, task in zip(traces, tasks, strict=True))
-        for traces in (allowed, banned)
+        fmean(does(program_of(trace), task) for trace, task in zip(lanes, tasks, strict=True))
+        for lanes in (allowed, banned)
     ]
     return {
         "flawed": before,
@@ -66,10 +63,10 @@ def row(model: LoadedModel, tasks: list[list[str]], temperature: float) -> dict[
     }
 
 
-def measure(folder: Path) -> None:
-    """Writes flaws.json beside the adapter."""
+def measure(folder: Path, corpus: Path) -> Findings:
+    """Greedily and at temperature 1: see `row`."""
     model, rng = load(str(folder)), random.Random("flaws measured")
     tasks = [make_task(rng) for _ in range(PROGRAMS)]
     rows = {name: row(model, tasks, t) for name, t in (("greedy", 0.0), ("temperature 1", 1.0))}
     print(rows, flush=True)
-    (folder / FLAWS).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    return Findings({FLAWS: rows})

@@ -2,21 +2,21 @@
 strategy itself, on sentences that its recipe never feeds.
 """
 
-import json
 import random
 from pathlib import Path
 
 from transformers import PreTrainedTokenizerFast
 
 from decoders.diffusion.candidates import word_error_rate
-from decoders.lane import Lane, Limits
 from decoders.models.flow import FlowModel
 from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import read_stories
 from explorer.tasks import HELD_OUT_SEED, Problem, problems
-from explorer.tasks.correction import spoil
-from explorer.training.measure_tasks import FILE, accuracy
-from explorer.training.recipes.llama_tiny_flow import CANVAS, story_sentences
+from explorer.training.answers import ACCURACIES, accuracy
+from explorer.training.data.sentences import spoiled, unread_sentences
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import traces
+from explorer.training.recipes.llama_tiny_flow import CANVAS
 
 PROBLEMS = 40
 WAYS = {  # what a column is called -> parameters of the lane
@@ -28,18 +28,16 @@ WAYS = {  # what a column is called -> parameters of the lane
 def held_out(tokenizer: PreTrainedTokenizerFast, corpus: Path) -> dict[str, list[Problem]]:
     """Problems by rule, and sentences of held-out stories that fit the canvas."""
     stories, held = read_stories(corpus)
-    unread = sorted(set(story_sentences(held)) - set(story_sentences(stories)))
+    unread = unread_sentences(stories, held)
     fitting = [s for s in unread if len(tokenizer(f" {s}")["input_ids"]) < CANVAS]
     rng = random.Random("held out")
     chosen = rng.sample(fitting, min(PROBLEMS, len(fitting)))
-    made = [Problem("correct", f"correct: {spoil(right, rng)} =>", f" {right}") for right in chosen]
+    made = [spoiled(right, rng) for right in chosen]
     return {"correct": problems("correct", PROBLEMS, HELD_OUT_SEED), "correct (stories)": made}
 
 
-def measure(folder: Path, corpus: Path) -> None:
-    """Writes accuracies.json (task -> way -> share corrected) and word_error_rates.json (likewise, the mean)
-    beside the weights.
-    """
+def measure(folder: Path, corpus: Path) -> Findings:
+    """Task -> way -> share corrected, and likewise the mean word error rate."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = LoadedModel(folder.name, FlowModel.from_pretrained(folder).float().eval(), tokenizer)
     solved: dict[str, dict[str, float]] = {}
@@ -47,14 +45,11 @@ def measure(folder: Path, corpus: Path) -> None:
     for name, asked in held_out(tokenizer, corpus).items():
         solved[name], rates[name] = {}, {}
         for way, parameters in WAYS.items():
-            answers = []
-            for problem in asked:
-                prompt = model.encode(problem.prompt)
-                lane = Lane("drax", prompt, {"target": model}, parameters, limits=Limits(CANVAS))
-                answers.append(lane.run().text().removesuffix(tokenizer.eos_token))
+            prompts = [problem.prompt for problem in asked]
+            lanes = traces("drax", prompts, {"target": model}, parameters, CANVAS, seed=0)
+            answers = [trace.text().removesuffix(tokenizer.eos_token) for trace in lanes]
             solved[name][way] = accuracy(asked, answers)
             wrong = [word_error_rate(a, p.answer) for a, p in zip(answers, asked, strict=True)]
             rates[name][way] = round(sum(wrong) / len(wrong), 4)
         print(name, solved[name], rates[name], flush=True)
-    (folder / FILE).write_text(json.dumps(solved, indent=1) + "\n", "utf-8")
-    (folder / "word_error_rates.json").write_text(json.dumps(rates, indent=1) + "\n", "utf-8")
+    return Findings({ACCURACIES: solved, "word_error_rates.json": rates})

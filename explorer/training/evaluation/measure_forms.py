@@ -2,7 +2,6 @@
 topics.
 """
 
-import json
 import random
 import re
 from pathlib import Path
@@ -17,6 +16,7 @@ from explorer.corpus import read_stories
 from explorer.experiments.statistics import paired
 from explorer.experiments.topic_plans import BARE, Text, begun, covered, forced, table_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
+from explorer.training.evaluation.findings import Findings
 
 FILLED = {"list_program": 40, "python": 40, "json": 40, "story": 40}
 STORIES, TOKENS = 16, 40
@@ -78,14 +78,11 @@ def infilled(model: LoadedModel, stories: list[str]) -> dict[str, dict[str, floa
     return rows
 
 
-def measure(folder: Path, corpus: Path) -> None:
-    """Writes infilling.json (see `infilled`) and plans.json (how topics steer, as in the experiment
-    topic-plans) beside the adapter.
-    """
+def measure(folder: Path, corpus: Path) -> Findings:
+    """What it fills in (`infilled`), and how topics steer (`steered`)."""
     model, stories = load(str(folder)), read_stories(corpus)[1]
-    (folder / INFILL).write_text(json.dumps(infilled(model, stories), indent=1) + "\n", "utf-8")
     chosen = [story for story in stories if 4 < len(sentences(story)) < 16][:STORIES]
-    (folder / PLANS).write_text(json.dumps(steered(model, begun(chosen)), indent=1) + "\n", "utf-8")
+    return Findings({INFILL: infilled(model, stories), PLANS: steered(model, begun(chosen))})
 
 
 def steered(model: LoadedModel, chosen: list[Text]) -> dict[str, dict]:

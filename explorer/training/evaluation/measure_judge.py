@@ -2,26 +2,25 @@
 and how many of them judge decoding solves.
 """
 
-import json
 import random
 from pathlib import Path
 
 import torch
 
 from decoders.heads import take_taps
-from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
-from decoders.models.model_heads import load_heads
-from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from explorer.experiments.asked import tokens_per_forward
+from explorer.tasks import HELD_OUT_SEED, Problem, problems
+from explorer.training.answers import ACCURACIES, accuracy, answers
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import answer_of, model_with, traces
 from explorer.training.evaluation.measure_reward import auc
-from explorer.training.measure_tasks import answers
-from explorer.training.recipes.llama_tiny_judge import DRAFT, ROW, TARGET, judged_row
+from explorer.training.recipes.llama_tiny_judge import DRAFT, ROW, judged_row
 
 ASKED = ("sum", "difference", "column_sum", "chain", "word_problem", "countdown", "reverse", "sort", "count")
 PROBLEMS, NEW_TOKENS, DRAFTED = 20, 80, 16
 DELTAS = (1.0, 0.9, 0.5, 0.0)
-FILE = "accuracies.json"
 
 
 def area(pair: dict[str, LoadedModel], asked: list[Problem]) -> float | None:
@@ -43,24 +42,17 @@ def area(pair: dict[str, LoadedModel], asked: list[Problem]) -> float | None:
 
 def solved(pair: dict[str, LoadedModel], asked: list[Problem], delta: float) -> tuple[float, float]:
     """(share of problems that judge decoding solves, greedily, tokens per target forward)."""
-    right = forwards = tokens = 0
     settings = {"delta": delta, "num_assistant_tokens": DRAFTED}
-    for problem in asked:
-        ids = pair["target"].encode(problem.prompt)
-        trace = Lane("judge", ids, pair, settings, limits=Limits(NEW_TOKENS)).run()
-        output = [token for token in trace.output() if token not in pair["target"].eos]
-        right += TASKS[problem.task].check(problem, pair["target"].tokenizer.decode(output)).right
-        forwards += trace.costs.totals()["target_forwards"]
-        tokens += trace.costs.totals()["new_tokens"]
-    return right / len(asked), tokens / forwards
+    lanes = traces("judge", [p.prompt for p in asked], pair, settings, NEW_TOKENS, seed=0)
+    right = accuracy(asked, [answer_of(pair["target"], trace) for trace in lanes])
+    return right, tokens_per_forward(lanes)
 
 
-def measure(folder: Path) -> None:
-    """Writes accuracies.json beside the head: task -> `delta D`, the share of held-out problems that are
-    solved with it; and to its facts `auc`, and tokens per target forward for each delta.
+def measure(folder: Path, corpus: Path) -> Findings:
+    """Task -> `delta D`, the share of held-out problems that are solved with it; as facts the area under the
+    ROC curve, and tokens per target forward for each delta.
     """
-    pair = {role: load(str(folder.parent / name)) for role, name in (("target", TARGET), ("draft", DRAFT))}
-    pair["target"].heads["judge"] = load_heads(str(folder), pair["target"])["judge"]
+    pair = {"target": model_with(folder), "draft": load(str(folder.parent / DRAFT))}
     sets = {task: problems(task, PROBLEMS, HELD_OUT_SEED) for task in ASKED}
     result, pace = {task: {} for task in ASKED}, dict.fromkeys(map(str, DELTAS), 0.0)
     for task, asked in sets.items():
@@ -70,7 +62,5 @@ def measure(folder: Path) -> None:
         print(f"{task:16}", result[task], flush=True)
     everything = [problem for asked in sets.values() for problem in asked]
     random.Random(0).shuffle(everything)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    facts = json.loads((folder / "facts.json").read_text("utf-8"))
-    facts |= {"auc": {"right": area(pair, everything)}, "tokens_per_forward_by_delta": pace}
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    facts = {"auc": {"right": area(pair, everything)}, "tokens_per_forward_by_delta": pace}
+    return Findings({ACCURACIES: result}, facts)

@@ -2,7 +2,6 @@
 cache, on held-out stories and problems.
 """
 
-import json
 from pathlib import Path
 from statistics import fmean
 
@@ -13,10 +12,10 @@ from transformers.cache_utils import DynamicCache
 from decoders.heads import KeyMask
 from decoders.memory.calibration import keys_and_values, own_text
 from decoders.memory.leank import kept_channels, largest
-from decoders.models.loading import load
-from decoders.models.model_heads import load_heads
 from explorer.corpus import pack, read_stories, rows_of, task_rows
-from explorer.training.recipes.llama_tiny_leank import ANSWER, TARGET
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import model_with
+from explorer.training.recipes.llama_tiny_leank import ANSWER
 
 FILE, HELD_ROWS, SEEDS = "masks.json", 16, 4
 
@@ -55,12 +54,10 @@ def masks_of(mask: KeyMask) -> dict[str, list[torch.Tensor]]:
     }
 
 
-def measure(folder: Path, corpus: Path) -> None:
-    """Writes masks.json beside the alphas: for each mask the share of channels that it keeps and the mean KL
-    on held-out stories and problems.
-    """
-    target = load(str(folder.parent / TARGET), dtype="float32")
-    mask = load_heads(str(folder), target)["leank"]
+def measure(folder: Path, corpus: Path) -> Findings:
+    """For each mask the share of channels that it keeps and the mean KL on held-out stories and problems."""
+    target = model_with(folder, "float32")
+    mask = target.heads["leank"]
     held = {
         "stories": rows_of(pack(read_stories(corpus)[1], target.tokenizer))[-HELD_ROWS:],
         "problems": task_rows(target.tokenizer, "held out", HELD_ROWS)[0],
@@ -73,4 +70,4 @@ def measure(folder: Path, corpus: Path) -> None:
         columns = {"kept": [float((ways[at][1] != 0).float().mean()) for at in own]}
         columns |= {text: [kls[text][at] for at in own] for text in held}
         rows[name] = {column: round(fmean(values), 5) for column, values in columns.items()}
-    (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    return Findings({FILE: rows})

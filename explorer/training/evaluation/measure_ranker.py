@@ -3,7 +3,6 @@ continuation against other pieces of the same story, and against text sampled fr
 the target's own likelihood.
 """
 
-import json
 import random
 from pathlib import Path
 
@@ -11,10 +10,10 @@ import torch
 
 from decoders.heads import Ranker
 from decoders.models.loaded_model import LoadedModel
-from decoders.models.loading import load
-from decoders.models.model_heads import load_heads
 from explorer.corpus import read_stories
-from explorer.training.recipes.llama_tiny_ranker import TARGET, TRIPLES, batches, cut, padded, summaries
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import model_with
+from explorer.training.recipes.llama_tiny_ranker import TRIPLES, batches, cut, padded, summaries
 
 CUTS, FILE = 2, "ranks.json"  # how often each story is cut
 IN_BOOK, DRAWN = "another part of the same story", "a text that the target drew"
@@ -70,10 +69,10 @@ def right(scores: Scores) -> dict[str, float]:
     return {IN_BOOK: in_book.float().mean().item(), DRAWN: (truth > other).float().mean().item()}
 
 
-def measure(folder: Path, corpus: Path) -> None:
-    """Writes ranks.json beside the ranker: rival -> by what, the share of pairs that are ranked right."""
-    model = load(str(folder.parent / TARGET))
-    head = load_heads(str(folder), model)["ranker"]
+def measure(folder: Path, corpus: Path) -> Findings:
+    """Rival -> by what, the share of pairs that are ranked right; as a fact the number of prefixes."""
+    model = model_with(folder)
+    head = model.heads["ranker"]
     stories = read_stories(corpus)[1] * CUTS
     prefixes, written, drawn = cut(model.model, model.tokenizer, stories, random.Random("held out"))
     result = {
@@ -82,7 +81,4 @@ def measure(folder: Path, corpus: Path) -> None:
     }
     rows = {rival: {by: shares[rival] for by, shares in result.items()} for rival in (IN_BOOK, DRAWN)}
     print(rows, flush=True)
-    (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
-    facts = json.loads((folder / "facts.json").read_text("utf-8"))
-    facts["ranked"] = len(prefixes)
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    return Findings({FILE: rows}, {"ranked": len(prefixes)})

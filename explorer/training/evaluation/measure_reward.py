@@ -3,20 +3,19 @@ area under the ROC curve of each question, and how many problems the best of six
 solves.
 """
 
-import json
 from pathlib import Path
 
 import torch
 
 from decoders.heads import Reward, read_answers, take_taps
 from decoders.heads.scorers.reward import PREFIX, QUESTIONS
-from decoders.models.head_files import read_config
 from decoders.models.loaded_model import LoadedModel
-from decoders.models.loading import load
-from decoders.models.model_heads import load_heads
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.prefixes import SCORED
-from explorer.training.measure_tasks import FILE, SAMPLES, accuracy, answers
+from explorer.training.answers import ACCURACIES, accuracy, answers
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import model_with
+from explorer.training.evaluation.measure_tasks import SAMPLES
 from explorer.training.recipes.llama_tiny_reward import BATCH, PAD, graded_row
 
 PROBLEMS, LONGEST = 50, 64  # of each task; tokens of an answer: right ones have up to 46
@@ -86,12 +85,9 @@ def measured(
     return result, {question: auc(*pair) for question, pair in places.items()}
 
 
-def measure(folder: Path) -> None:
-    """Writes accuracies.json beside the heads, and `auc` to their facts: see `measured`."""
-    target = load(str(folder.parent / read_config(folder.name, folder)["target"]))
-    result, areas = measured(target, load_heads(str(folder), target)["reward"], PROBLEMS, SAMPLES)
+def measure(folder: Path, corpus: Path) -> Findings:
+    """How many problems are solved; as facts the areas under the ROC curve: see `measured`."""
+    target = model_with(folder)
+    result, areas = measured(target, target.heads["reward"], PROBLEMS, SAMPLES)
     print("area under the ROC curve:", areas)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    facts = json.loads((folder / "facts.json").read_text("utf-8"))
-    facts |= {"auc": areas, "samples": SAMPLES}
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    return Findings({ACCURACIES: result}, {"auc": areas, "samples": SAMPLES})

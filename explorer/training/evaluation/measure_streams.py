@@ -1,36 +1,25 @@
-"""Whether parallel streams agree on a colour that one of them makes up, with their notes and without.
+"""Whether parallel streams agree on a colour that one of them makes up, with their notes and without."""
 
-Knows the strategy and its traces; writes no cards.
-"""
-
-import json
 import random
 from pathlib import Path
 
-from decoders.lane import Lane, Limits
 from decoders.models.catalog import TARGET
-from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.trace.events import Verdict
 from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
 from explorer.training.data.sections import KEYS, LEADER, Record, answer, record
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import Ways, compared
 
 FILE = "streams.json"
 RECORDS, NEW_TOKENS = 24, 64
-WAYS = {  # row -> parameters; notes with a delay of eight rounds come too late for all
-    "as trained": {},
-    "gamma 0.3": {"gamma": 0.3},
-    "without roll back": {"gamma": 0.0},
-    "without notes": {"gamma": 0.0, "delay": 8},
+WAYS: Ways = {  # notes with a delay of eight rounds come too late for all
+    "as trained": ("pdt", {"temperature": 1.0}),
+    "gamma 0.3": ("pdt", {"temperature": 1.0, "gamma": 0.3}),
+    "without roll back": ("pdt", {"temperature": 1.0, "gamma": 0.0}),
+    "without notes": ("pdt", {"temperature": 1.0, "gamma": 0.0, "delay": 8}),
 }
-
-
-def run(target: LoadedModel, one: Record, seed: int, parameters: dict) -> Trace:
-    """An answer at temperature 1."""
-    chosen = {"temperature": 1.0, **parameters}
-    lane = Lane("pdt", target.encode(one.prompt), {"target": target}, chosen, seed, Limits(NEW_TOKENS))
-    return lane.run()
 
 
 def row(one: Record, trace: Trace) -> dict[str, float]:
@@ -50,12 +39,14 @@ def row(one: Record, trace: Trace) -> dict[str, float]:
     }
 
 
-def measure(folder: Path) -> None:
-    """Writes streams.json beside the weights: way -> the means of `row` over held-out records."""
-    target, rng = load(TARGET), random.Random("held out streams")
-    records, result = [record(rng) for _ in range(RECORDS)], {}
-    for way, parameters in WAYS.items():
-        rows = [row(one, run(target, one, seed, parameters)) for seed, one in enumerate(records)]
-        result[way] = {name: sum(each[name] for each in rows) / len(rows) for name in rows[0]}
-        print(way, result[way], flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+def measure(folder: Path, corpus: Path) -> Findings:
+    """Way -> the means of `row` over held-out records, at temperature 1."""
+    models, rng = {"target": load(TARGET)}, random.Random("held out streams")
+    records = [record(rng) for _ in range(RECORDS)]
+
+    def means(lanes: list[Trace]) -> dict[str, float]:
+        rows = [row(one, trace) for one, trace in zip(records, lanes, strict=True)]
+        return {name: sum(each[name] for each in rows) / len(rows) for name in rows[0]}
+
+    asked = [one.prompt for one in records]
+    return Findings({FILE: compared(WAYS, {"": asked}, models, NEW_TOKENS, means)})

@@ -2,42 +2,41 @@
 llama-tiny-planner finds, on held-out fact sheets.
 """
 
-import json
 from collections import Counter
 from pathlib import Path
 from statistics import fmean
 
 from decoders.models.loading import load
-from decoders.models.model_heads import load_heads
 from decoders.search.planned.content_plans import plan_beams
 from decoders.search.planned.discourse_units import f1
 from explorer.experiments.plans_and_summaries import adherences, sheets
 from explorer.experiments.statistics import paired
 from explorer.experiments.topic_plans import Text
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import model_with
 from explorer.training.evaluation.measure_forms import PLANS, steered
-from explorer.training.recipes.llama_tiny_planner import TARGET, read_sheets
+from explorer.training.recipes.llama_tiny_planner import read_sheets
 
 SHEETS, STEERED = 100, 24
 ADHERENCE, CLAUSES = "adherence.json", "clauses.json"
 BEAMS = 4  # plans
 
 
-def measure(folder: Path) -> None:
-    """Writes adherence.json and plans.json (how topics steer) beside the adapter."""
+def measure(folder: Path, corpus: Path) -> Findings:
+    """Whether summaries follow plans, and how topics steer."""
     model, asked = load(str(folder)), sheets(SHEETS, "measured")
     kept, others = adherences(model, asked)
     gap, error = paired([a - b for a, b in zip(kept, others, strict=True)])
     result = {"its plan": fmean(kept), "another plan": fmean(others), "ahead": gap, "2 s.e.": 2 * error}
     print(result, flush=True)
-    (folder / ADHERENCE).write_text(json.dumps({"F1": result}, indent=1) + "\n", "utf-8")
     plans = steered(model, [Text(sheet.prompt, sheet.summary) for sheet in asked[:STEERED]])
-    (folder / PLANS).write_text(json.dumps(plans, indent=1) + "\n", "utf-8")
+    return Findings({ADHERENCE: {"F1": result}, PLANS: plans})
 
 
-def measure_planner(folder: Path) -> None:
-    """Writes clauses.json beside the plan model: F1 with the clauses that the sheets' own summaries state."""
-    target = load(str(folder.parent / TARGET))
-    head = load_heads(str(folder), target)["planner"]
+def measure_planner(folder: Path, corpus: Path) -> Findings:
+    """Of the plan model: F1 with the clauses that the sheets' own summaries state."""
+    target = model_with(folder)
+    head = target.heads["planner"]
     scores: dict[str, list[float]] = {"its best plan": [], "best of four": [], "first clauses": []}
     _, (vectors, counts, plans, _) = read_sheets(target, "measured", SHEETS)
     for row, count, plan in zip(vectors, counts.tolist(), plans.tolist(), strict=True):
@@ -49,4 +48,4 @@ def measure_planner(folder: Path) -> None:
             scores[name].append(figure)
     means = {name: fmean(figures) for name, figures in scores.items()}
     print(means, flush=True)
-    (folder / CLAUSES).write_text(json.dumps({"F1": means}, indent=1) + "\n", "utf-8")
+    return Findings({CLAUSES: {"F1": means}})

@@ -2,29 +2,29 @@
 held-out comments.
 """
 
-import json
 import random
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
 
-from decoders.lane import Lane, Limits
-from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
-from decoders.models.model_heads import add_heads
 from decoders.speculative.self_draft.fragments import SAME, TYPICAL
 from decoders.trace.events import Commit, Verdict
 from decoders.trace.trace import Trace
 from explorer.corpus import END
 from explorer.tasks.verilog import FRAGMENT, make_module, unmarked
+from explorer.training.evaluation.findings import Findings
+from explorer.training.evaluation.lanes import Ways, compared, model_with
 
 MODULES, TOKENS = 100, 300
 RIGHT, ROUNDS = "modules.json", "rounds.json"
-WAYS = {
-    "whole fragments": {"whole": True, "acceptance": SAME},
-    "plain heads": {"whole": False, "acceptance": SAME},
-    "whole fragments, typical acceptance": {"whole": True, "acceptance": TYPICAL},
-    "plain heads, typical acceptance": {"whole": False, "acceptance": TYPICAL},
+PLAIN: Ways = {"greedy": ("greedy", {}), "temperature 1": ("sample", {})}
+WAYS: Ways = {
+    "whole fragments": ("fragments", {"whole": True, "acceptance": SAME}),
+    "plain heads": ("fragments", {"whole": False, "acceptance": SAME}),
+    "whole fragments, typical acceptance": ("fragments", {"whole": True, "acceptance": TYPICAL}),
+    "plain heads, typical acceptance": ("fragments", {"whole": False, "acceptance": TYPICAL}),
 }
 
 
@@ -34,43 +34,31 @@ def asked() -> list[tuple[str, str]]:
     return [make_module(rng) for _ in range(MODULES)]
 
 
-def written(model: LoadedModel, strategy: str, settings: dict) -> list[Trace]:
-    """A lane for each comment."""
-    models, limits = {"target": model}, Limits(TOKENS)
-    return [
-        Lane(strategy, model.encode(prompt), models, settings, seed, limits).run()
-        for seed, (prompt, _) in enumerate(asked())
-    ]
-
-
-def right(traces: list[Trace]) -> float:
+def right(lanes: list[Trace]) -> float:
     """The share of texts that equal the requested module, without marks."""
-    texts = [unmarked(trace.text().partition(END)[0]) for trace in traces]
+    texts = [unmarked(trace.text().partition(END)[0]) for trace in lanes]
     return fmean(text == module for text, (_, module) in zip(texts, asked(), strict=True))
 
 
-def measure(folder: Path) -> None:
-    """Writes modules.json beside the adapter."""
+def measure(folder: Path, corpus: Path) -> Findings:
+    """How many modules are right, greedily and at temperature 1."""
     model = load(str(folder))
-    rows = {
-        "greedy": {"right": right(written(model, "greedy", {}))},
-        "temperature 1": {"right": right(written(model, "sample", {}))},
-    }
-    print(rows, flush=True)
-    (folder / RIGHT).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    prompts = [prompt for prompt, _ in asked()]
+    rows = compared(PLAIN, {"": prompts}, {"target": model}, TOKENS, lambda lanes: {"right": right(lanes)})
+    return Findings({RIGHT: rows})
 
 
-def row(traces: list[Trace], mark: int) -> dict[str, float]:
+def row(lanes: list[Trace], mark: int) -> dict[str, float]:
     """The results of one way of decoding, over all texts."""
-    forwards = sum(trace.costs.target_forwards for trace in traces)
-    status = [e.status for trace in traces for step in trace.steps for e in step.of(Verdict)]
+    forwards = sum(trace.costs.target_forwards for trace in lanes)
+    status = [e.status for trace in lanes for step in trace.steps for e in step.of(Verdict)]
     passed, cut = status.count("accepted"), status.count("pruned")
-    ends = [token == mark for trace in traces for token in last_of_rounds(trace)]
+    ends = [token == mark for trace in lanes for token in last_of_rounds(trace)]
     return {
-        "tokens per forward": sum(len(trace.output()) for trace in traces) / forwards,
+        "tokens per forward": sum(len(trace.output()) for trace in lanes) / forwards,
         "end with a fragment": fmean(ends) if ends else 0.0,
         "cut": cut / max(1, passed + cut),
-        "right": right(traces),
+        "right": right(lanes),
     }
 
 
@@ -80,11 +68,10 @@ def last_of_rounds(trace: Trace) -> list[int]:
     return [trace.output()[end - 2] for end in accumulate(sizes) if 2 <= end < len(trace.output())]
 
 
-def measure_heads(folder: Path) -> None:
-    """Writes rounds.json beside the heads."""
-    model = load(str(folder.parent / json.loads((folder / "config.json").read_text("utf-8"))["target"]))
-    add_heads({"target": model}, [str(folder)])
+def measure_heads(folder: Path, corpus: Path) -> Findings:
+    """Way of drafting with the heads -> see `row`."""
+    model = model_with(folder)
     mark = model.tokenizer.convert_tokens_to_ids(FRAGMENT)
-    rows = {name: row(written(model, "fragments", settings), mark) for name, settings in WAYS.items()}
-    print(rows, flush=True)
-    (folder / ROUNDS).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    prompts = [prompt for prompt, _ in asked()]
+    rows = compared(WAYS, {"": prompts}, {"target": model}, TOKENS, partial(row, mark=mark))
+    return Findings({ROUNDS: rows})

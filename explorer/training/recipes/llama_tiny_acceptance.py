@@ -14,13 +14,12 @@ from decoders.heads.scorers.acceptance import UNASKED
 from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import VOCABULARY, prepare
 from explorer.training import loop
-from explorer.training.modules import frozen, ship_scorer, train_scorer, work_of
-from explorer.training.recipes.llama_tiny_draft_distilled import own_text
+from explorer.training.modules import frozen, parted, ship_scorer, train_scorer, work_of
+from explorer.training.own_text import own_text
 
 TARGET, DRAFT, NAME = "llama-tiny", "llama-tiny-draft-distilled", "llama-tiny-acceptance"
 MILLION_TOKENS = 0.6
 EPOCHS, BATCH = 3, 4
-OWN_BATCH = 64  # texts that the target writes at a time
 LABELLED = 16  # rows that are labelled at a time, fewer with a larger vocabulary
 KEPT = 0.15  # share of the target's own tokens in what the draft reads; all others are the draft's
 HELD_OUT = 10  # every 10th row is kept for validation
@@ -60,15 +59,13 @@ def fit(
     """
     taken = torch.from_numpy(own[: max(HELD_OUT + 1, int(budget * 1e6 / EPOCHS) // own.shape[1])])
     rows, truth = labelled(target.model, draft.model, taken.long())
-    apart = torch.arange(len(rows)) % HELD_OUT == 0
     torch.manual_seed(0)
     head = Acceptance(Target.of(draft.model), against=target.name).to(draft.model.device)
-    train, held = (rows[~apart], truth[~apart]), (rows[apart], truth[apart])
 
     def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         return head.loss(take_taps(draft.model, some), wanted)
 
-    curve = train_scorer(head, loss, train, held, budget, work, BATCH)
+    curve = train_scorer(head, loss, *parted(rows, HELD_OUT, truth), budget, work, BATCH)
     facts = {
         "texts": len(rows),
         "note": f"It reads `{draft.name}` and predicts what `{target.name}` accepts. The loss is "
@@ -82,6 +79,6 @@ def main(args: Namespace) -> None:
     texts = prepare(args.corpus, args.work)
     target, draft = frozen(TARGET), frozen(DRAFT)
     budget = args.million_tokens or MILLION_TOKENS
-    own = own_text(target.model, texts, args.work, budget * 1e6 / EPOCHS, OWN_BATCH)
+    own = own_text(target.model, texts, args.work, budget * 1e6 / EPOCHS)
     head, curve, facts = fit(target, draft, own, budget, work_of(args.work, NAME, TARGET, DRAFT))
     ship_scorer(NAME, head, DRAFT, texts.tokenizer, curve, "token", facts, partner=TARGET)

@@ -15,7 +15,7 @@ from decoders.models.model_heads import load_heads
 from explorer.corpus import prepare
 from explorer.training import loop
 from explorer.training.modules import parted, ship_scorer, train_scorer, work_of
-from explorer.training.recipes.llama_tiny_draft_distilled import PROMPT, own_text
+from explorer.training.own_text import PROMPT, own_text
 
 TARGET, EAGLE, NAME = "llama-tiny", "llama-tiny-heads", "llama-tiny-adaeagle"
 TEXT = 60_000  # tokens that the target writes
@@ -41,19 +41,17 @@ def main(args: Namespace) -> None:
     """Trains and ships it."""
     texts, target = prepare(args.corpus, args.work), load(str(loop.MODELS / TARGET), dtype="float32")
     eagle = load_heads(str(loop.MODELS / EAGLE), target)["eagle"]
-    written = own_text(target.model, texts, args.work, TEXT, OWN_BATCH, temperature=0.0)
+    written = own_text(target.model, texts, args.work, TEXT, 0.0, OWN_BATCH)
     rows = torch.from_numpy(written).long()
     torch.manual_seed(0)
     head = AdaEagle(Target.of(target.model))
     truths = labelled(target, eagle, rows, head.settings["most"])
-    (train, train_at), (held, held_at) = parted(rows, HELD_OUT)
 
     def loss(some: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
         return head.loss(take_taps(target.model, some), truth)
 
-    work = work_of(args.work, NAME, TARGET)
-    pairs = (train, truths[train_at]), (held, truths[held_at])
-    curve = train_scorer(head, loss, *pairs, args.million_tokens or MILLION_TOKENS, work, BATCH)
+    work, budget = work_of(args.work, NAME, TARGET), args.million_tokens or MILLION_TOKENS
+    curve = train_scorer(head, loss, *parted(rows, HELD_OUT, truths), budget, work, BATCH)
     asked = truths[truths != UNASKED].float()
     counts = torch.bincount(asked.long(), minlength=head.settings["most"] + 1)
     best = min(range(len(counts)), key=lambda k: F.l1_loss(asked, torch.full_like(asked, k)).item())

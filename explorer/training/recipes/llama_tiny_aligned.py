@@ -12,8 +12,7 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 from decoders.heads import Aligned, Target
 from decoders.search.stepwise.scorers import Text, keyword
 from explorer.corpus import read_stories
-from explorer.training import loop
-from explorer.training.modules import parted, ship_scorer, train_scorer, work_of
+from explorer.training.modules import continued, frozen, parted, ship_scorer, train_scorer, work_of
 
 TARGET, NAME = "llama-tiny", "llama-tiny-aligned"
 REWARD = {"scorer": "keyword", "keywords": "loved, friend, friends, play, home, kind, happy, family"}
@@ -37,16 +36,7 @@ def samples(target: LlamaForCausalLM, begun: torch.Tensor, path: Path) -> torch.
     result = torch.load(path, weights_only=True) if path.exists() else []
     for some in begun.split(WRITERS)[len(result) :]:
         torch.manual_seed(len(result))
-        ids = some.to(target.device)
-        wrote = target.generate(
-            input_ids=ids,
-            attention_mask=torch.ones_like(ids),
-            do_sample=True,
-            top_k=0,
-            max_new_tokens=WRITTEN,
-            min_new_tokens=WRITTEN,
-            eos_token_id=None,
-        )
+        wrote = continued(target, some.to(target.device), PROMPT + WRITTEN)
         result.append(wrote.cpu())
         torch.save(result, path)
         print(f"{sum(map(len, result))} texts written", flush=True)
@@ -79,8 +69,8 @@ def states(target: LlamaForCausalLM, texts: torch.Tensor) -> torch.Tensor:
 
 def main(args: Namespace) -> None:
     """Trains and ships it."""
-    target = loop.trained(TARGET).eval().requires_grad_(False)
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(loop.MODELS / TARGET)
+    loaded = frozen(TARGET)
+    target, tokenizer = loaded.model, loaded.tokenizer
     stories, _ = read_stories(args.corpus)
     work = work_of(args.work, NAME, TARGET)
     begun = beginnings(tokenizer, stories, TEXTS)

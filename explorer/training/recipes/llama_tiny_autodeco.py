@@ -11,7 +11,7 @@ from decoders.heads import AutoDeco, Target
 from decoders.heads.scorers.reward import PREFIX
 from explorer.corpus import IGNORED, ROW, Texts, prepare, story_rows
 from explorer.training import loop
-from explorer.training.modules import ship_scorer, train_scorer, work_of
+from explorer.training.modules import as_places, ship_scorer, train_scorer, work_of
 from explorer.training.recipes.llama_tiny_reward import PAD, graded_answers
 from explorer.training.recipes.llama_tiny_reward import ROW as ANSWER
 
@@ -75,7 +75,7 @@ def main(args: Namespace) -> None:
     texts = prepare(args.corpus, args.work)
     target = loop.trained(TARGET).eval().requires_grad_(False)
     train, held = read_texts(target, texts, args)
-    read, tokens = joined([train, held])
+    read, train, held = as_places(train, held)
     torch.manual_seed(0)
     head = AutoDeco(Target.of(target)).to(target.device)
 
@@ -83,12 +83,10 @@ def main(args: Namespace) -> None:
         return head.loss(read[some.cpu()].to(wanted.device), wanted)
 
     work = work_of(args.work, NAME, TARGET)
-    at = torch.arange(len(tokens)).split([len(train[1]), len(held[1])])
-    rows = ((some, tokens[some]) for some in at)
     budget = args.million_tokens or MILLION_PLACES
-    curve = train_scorer(head, loss, *rows, budget, work, BATCH, RATES)
+    curve = train_scorer(head, loss, train, held, budget, work, BATCH, RATES)
     facts = {
-        "places": len(tokens),
+        "places": len(read),
         "tokens_of": "of stories and of its own right answers, each several times",
         "note": "The answers are the right ones of those that `llama-tiny-reward` learned from, three drawn "
         "at temperature 1 for each greedy one. The loss is that of the paper, the sum of two weighted "

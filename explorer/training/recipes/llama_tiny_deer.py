@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 import torch
 
+from decoders.models.catalog import TARGET
 from explorer.corpus import prepare
 from explorer.training.loop import compiled, ship, train, trained
+from explorer.training.own_text import own_text
 from explorer.training.recipes.llama_tiny_diffusion import CANVAS, MIN_MASKED
-from explorer.training.recipes.llama_tiny_draft_distilled import BATCH as WRITERS
-from explorer.training.recipes.llama_tiny_draft_distilled import TARGET, own_text
 
 DRAFTER = "llama-tiny-diffusion"
 KIND = "deer"  # what config.json says of it
@@ -76,7 +76,7 @@ def main(args: Namespace) -> None:
     mask = model.config.mask_token_id
     budgets = [args.million_tokens or budget for budget in MILLION_TOKENS]
     wanted = min(OWN_TOKENS, 1e6 * max(budgets))
-    own = [own_text(target, texts, args.work, wanted, WRITERS, t) for t in (0.0, 1.0)]
+    own = [own_text(target, texts, args.work, wanted, t) for t in (0.0, 1.0)]
     rows = torch.from_numpy(np.concatenate(own).astype(np.int64))
     apart = torch.arange(len(rows)) % HELD_OUT == 0
     held = pieces(rows[apart], 32, seed=0)
@@ -101,8 +101,6 @@ def main(args: Namespace) -> None:
     model.config.denoiser = KIND
     texts.tokenizer.add_special_tokens({"mask_token": "<|mask|>"})
     facts = {
-        "million_tokens": round(curve[-1][0], 2),
-        "held_out_loss": round(validate(), 4),
         "mask_token_id": mask,
         "architecture": "Llama (every place sees all others)",
         "aligned_with": TARGET,
@@ -111,4 +109,4 @@ def main(args: Namespace) -> None:
         "note": "Held-out losses are those of the second stage: in nats per token after the boundary, near "
         "ones counting more. Training losses are those of the stage under way.",
     }
-    ship(model, texts.tokenizer, "llama-tiny-deer", curve, facts)
+    ship(model, texts.tokenizer, "llama-tiny-deer", curve, validate(), **facts)

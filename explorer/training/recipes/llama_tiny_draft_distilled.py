@@ -7,40 +7,20 @@ target's (DistillSpec, sections 3 and 4); the shipped model uses the forward KL 
 
 from argparse import Namespace
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
 from transformers import LlamaForCausalLM
 
-from decoders.models.head_files import weights_sha256
+from decoders.models.catalog import TARGET
 from decoders.speculative.divergences import Divergence, divergence_named, forward_kl
-from explorer.corpus import ROW, Texts, prepare, story_rows, task_rows
-from explorer.training import loop
+from explorer.corpus import ROW, prepare
 from explorer.training.loop import compiled, trained
-from explorer.training.modules import write_rows
+from explorer.training.modules import continued
+from explorer.training.own_text import PROMPT, at_all_temperatures
 from explorer.training.stages import finish, stage
 
-TARGET = "llama-tiny"
 OWN_SHARE = 0.1  # tokens written by the target at each temperature, for each token of the budget
-TEMPERATURES = (0.0, 0.5, 1.0)  # it is asked for guesses at all of them
-BATCH, PROMPT = 64, 24
-
-
-def own_text(
-    target: LlamaForCausalLM, texts: Texts, work: Path, tokens: float, batch: int, temperature: float = 1.0
-) -> np.ndarray:
-    """Rows [R, ROW] that the shipped target wrote, `batch` at a time, after beginnings of stories and tasks;
-    kept in `work` under its weights, from where an interrupted run, or another recipe, continues.
-    """
-    path = work / f"own-text-{temperature:g}-{weights_sha256(loop.MODELS / TARGET)[:8]}.npy"
-
-    def begin(written: int) -> torch.Tensor:
-        stories = story_rows(texts.stories, written, batch * 3 // 4)
-        tasks, _ = task_rows(texts.tokenizer, f"own {written}", batch // 4)
-        return torch.cat([stories, tasks])[:, :PROMPT]
-
-    return write_rows(target, begin, path, tokens, temperature)
 
 
 def distillation(
@@ -70,19 +50,6 @@ def distillation(
     return loss
 
 
-@torch.no_grad()
-def continued(model: LlamaForCausalLM, begun: torch.Tensor, length: int) -> torch.Tensor:
-    """Rows [B, length] that `model` samples at temperature 1 after the beginnings [B, P]; it continues after
-    end-of-text tokens.
-    """
-    new = length - begun.shape[1]
-    ids, mask = begun, torch.ones_like(begun)
-    sampling = {"do_sample": True, "top_k": 0, "eos_token_id": None}
-    return model.generate(
-        input_ids=ids, attention_mask=mask, max_new_tokens=new, min_new_tokens=new, **sampling
-    )
-
-
 def main(args: Namespace) -> None:
     """Trains and ships it. `args.divergence` names one of DIVERGENCES; `args.on_policy` chooses the draft's
     own text.
@@ -92,8 +59,7 @@ def main(args: Namespace) -> None:
     target = trained(TARGET)
     draft = trained("llama-tiny-draft")
     budget = args.million_tokens or 6
-    wanted = OWN_SHARE * budget * 1e6
-    own = np.concatenate([own_text(target, texts, args.work, wanted, BATCH, t) for t in TEMPERATURES])
+    own = at_all_temperatures(target, texts, args.work, OWN_SHARE * budget * 1e6)
     loss = distillation(draft, target, own, divergence, getattr(args, "on_policy", False))
     name = "llama-tiny-draft-distilled"
     curve = stage(draft, texts, args, name, budget, batch=8, tasks=0.25, loss=loss)

@@ -7,23 +7,22 @@ from argparse import Namespace
 import numpy as np
 import torch
 
+from decoders.models.catalog import TARGET
 from explorer.corpus import ROW, prepare
 from explorer.training.loop import causal_loss, device, held_out_loss, train, trained
-from explorer.training.recipes import llama_tiny_fastdraft_continued, llama_tiny_fastdraft_pretrained
-from explorer.training.recipes.llama_tiny_draft_distilled import BATCH, TARGET, TEMPERATURES, own_text
+from explorer.training.own_text import at_all_temperatures
 from explorer.training.stages import VALIDATION_ROWS, finish
 
 NAME, BUDGET, OWN_SHARE, ROWS = "llama-tiny-fastdraft", 0.8, 0.06, 16
-STAGES = (llama_tiny_fastdraft_pretrained.NAME, llama_tiny_fastdraft_continued.NAME, NAME)
+BEGUN_FROM = "llama-tiny-fastdraft-continued"
 
 
 def main(args: Namespace) -> None:
     """Trains and ships it: the cross-entropy of the target's own text, sequence-level distillation."""
     texts = prepare(args.corpus, args.work)
-    model, target = trained(llama_tiny_fastdraft_continued.NAME), trained(TARGET)
+    model, target = trained(BEGUN_FROM), trained(TARGET)
     budget = args.million_tokens or BUDGET
-    wanted = OWN_SHARE * budget * 1e6  # tokens at each temperature
-    own = np.concatenate([own_text(target, texts, args.work, wanted, BATCH, t) for t in TEMPERATURES])
+    own = at_all_temperatures(target, texts, args.work, OWN_SHARE * budget * 1e6)
 
     def feed(seen: int) -> tuple[torch.Tensor, torch.Tensor]:
         generator = torch.Generator().manual_seed(seen)

@@ -13,10 +13,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from decoders.models.flow import FlowModel
 from explorer.corpus import END, read_stories, shared_tokenizer
 from explorer.tasks import HELD_OUT_SEED
-from explorer.tasks.correction import sentence, spoil
+from explorer.tasks.correction import sentence
 from explorer.training.data import Rows
-from explorer.training.loop import optimizers, run_steps, ship, trained
-from explorer.training.recipes.llama_tiny_seq2seq import PAD, padded, story_sentences
+from explorer.training.data.sentences import spoiled, story_sentences, unread_sentences
+from explorer.training.loop import descend, optimizers, run_steps, ship, trained
+from explorer.training.recipes.llama_tiny_seq2seq import PAD, padded
 
 NAME = "llama-tiny-flow"
 LAYERS = 3  # of the encoder, and of the decoder
@@ -45,7 +46,8 @@ def rows_of(tokenizer: PreTrainedTokenizerFast, right: list[str], rng: random.Ra
     """
     sources, canvases = [], []
     for text in right:
-        source, answer = tokenizer([f"correct: {spoil(text, rng)} =>", f" {text}{END}"])["input_ids"]
+        problem = spoiled(text, rng)
+        source, answer = tokenizer([problem.prompt, problem.answer + END])["input_ids"]
         if len(source) <= LONGEST and len(answer) <= CANVAS:
             sources.append(source)
             canvases.append(answer + [0] * (CANVAS - len(answer)))
@@ -134,7 +136,7 @@ def main(args: Namespace) -> None:
     stories, held = read_stories(args.corpus)
     tokenizer = shared_tokenizer(stories, args.work / "tokenizer")
     sentences = story_sentences(stories)
-    unread = sorted(set(story_sentences(held)) - set(sentences))
+    unread = unread_sentences(stories, held)
     model = build(trained("llama-tiny-diffusion").cpu())
     rng = random.Random(f"flow {HELD_OUT_SEED}")
     fixed = rows_of(tokenizer, drawn(unread, rng, 192), rng)
@@ -143,9 +145,7 @@ def main(args: Namespace) -> None:
         rng = random.Random(f"flow {seen}")
         source, final = rows_of(tokenizer, drawn(sentences, rng, BATCH), rng)
         loss = flow_loss(model, source, final, seen)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return source.numel() + final.numel(), [loss.item()]
+        return source.numel() + final.numel(), [descend(loss, model)]
 
     @torch.no_grad()
     def validate() -> list[float]:
@@ -153,11 +153,9 @@ def main(args: Namespace) -> None:
 
     curve = run_steps(model, optimizers(model), step, validate, args.million_tokens or 2.6, args.work / NAME)
     facts = {
-        "million_tokens": round(curve[-1][0], 2),
-        "held_out_loss": round(validate()[0], 4),
         "architecture": "encoder-decoder (Llama's layers, without a causal mask)",
         "tokens_of": "of sources, their padding included, and canvases",
         "note": "Losses are nats per position of the canvas: that of the final token at a random time, and "
         "that of the middle head.",
     }
-    ship(model, tokenizer, NAME, curve, facts)
+    ship(model, tokenizer, NAME, curve, validate()[0], **facts)

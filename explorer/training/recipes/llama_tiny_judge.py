@@ -18,8 +18,8 @@ from decoders.refusal import Refusal
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.prefixes import SCORED, possible
 from explorer.training import loop
-from explorer.training.measure_tasks import answers
-from explorer.training.modules import frozen, ship_scorer, train_scorer, work_of
+from explorer.training.answers import answers
+from explorer.training.modules import as_places, frozen, ship_scorer, train_scorer, work_of
 
 TARGET, DRAFT, NAME = "llama-tiny", "llama-tiny-draft-distilled", "llama-tiny-judge"
 MILLION_TOKENS = 0.4  # a token of an answer counts each time that it is looked at
@@ -125,14 +125,12 @@ def fit(
     middle, size = train[0].mean(0), train[0].std(0) + 1e-6
     torch.manual_seed(0)
     head = Judge(Target.of(target.model))
-    states, truth = (torch.cat(parts) for parts in zip(train, held, strict=True))
-    states = (states - middle) / size
-    places = torch.arange(len(states)).split([len(train[1]), len(held[1])])
+    states, train, held = as_places(train, held)
+    states, truth = (states - middle) / size, torch.cat([train[1], held[1]])
 
     def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         return head.loss_of(states[some], wanted)
 
-    train, held = ((at, truth[at]) for at in places)
     curve = train_scorer(head, loss, train, held, budget, work, BATCH)
     with torch.no_grad():
         head.output.weight /= size

@@ -2,7 +2,6 @@
 LeanK (2025) leaves out half of them, trained on stories and tasks to reproduce the target's own last states.
 """
 
-import json
 from argparse import Namespace
 
 import torch
@@ -80,7 +79,7 @@ def ship(mask: KeyMask, alphas: torch.Tensor, curve: loop.Curve, tokenizer) -> N
         "empty_heads": int((~kept.any(-1)).sum()),
         "note": NOTE.format(first=FIRST, answer=ANSWER, penalty=PENALTY, **mask.settings),
     }
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    loop.write_json(folder / "facts.json", facts)
     check.write(folder)
 
 

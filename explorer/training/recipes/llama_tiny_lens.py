@@ -5,13 +5,10 @@ distributions.
 
 from argparse import Namespace
 
-import torch
-
 from decoders.heads import Target, TunedLens, take_taps
-from decoders.models import head_files
 from explorer.corpus import mixed_rows, prepare
-from explorer.training import check, loop
-from explorer.training.modules import held_out_losses, work_of, write_training
+from explorer.training import loop
+from explorer.training.modules import held_out_losses, ship_scorer, work_of
 
 TARGET, NAME = "llama-tiny", "llama-tiny-lens"
 MILLION_TOKENS = 0.155  # three minutes on one core
@@ -27,10 +24,7 @@ def main(args: Namespace) -> None:
 
     def step(seen: int) -> tuple[int, list[float]]:
         rows = mixed_rows(texts.stories, texts.tokenizer, seen, BATCH, TASKS)[0].to(model.device)
-        loss = lens.loss(take_taps(model, rows, lens.reads))
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(lens.parameters(), 1.0)
-        return rows.numel(), [loss.item()]
+        return rows.numel(), [loop.descend(lens.loss(take_taps(model, rows, lens.reads)), lens)]
 
     def validate() -> list[float]:
         losses = held_out_losses({NAME: lens}, [take_taps(model, held, lens.reads)])
@@ -39,12 +33,9 @@ def main(args: Namespace) -> None:
 
     work, budget = work_of(args.work, NAME, TARGET), args.million_tokens or MILLION_TOKENS
     curve = loop.run_steps(lens, loop.optimizers(lens, lens.rates), step, validate, budget, work)
-    folder, parts = loop.MODELS / NAME, {lens.kind: lens}
-    head_files.save(folder, parts, TARGET, loop.MODELS / TARGET, texts.tokenizer, eight_bits=True)
     note = (
         "The loss is KL(p || q) in nats, p the target's own distribution, q that of a depth, averaged over "
         "depths. After layers 3, 6 and 9, where the target was trained with early exits, it gains nothing: "
         "there the logit lens is as good."
     )
-    write_training(folder, lens, curve, "token", {"note": note})
-    check.write(folder)
+    ship_scorer(NAME, lens, TARGET, texts.tokenizer, curve, "token", {"note": note}, eight_bits=True)

@@ -12,8 +12,8 @@ from decoders.heads.path_independent.lexical_units import mark_units
 from decoders.heads.path_independent.lookahead_tokens import slots_see
 from explorer.corpus import mixed_rows, prepare
 from explorer.training import loop
-from explorer.training.adapting import adapted, learned_of, ship
 from explorer.training.loop import held_out_loss, trained
+from explorer.training.low_rank import adapted, learned_of, ship
 
 BASE, NAME, PLACEHOLDER = "llama-tiny", "llama-tiny-lud", "<|unit|>"
 RANK, RATE = 8, 3e-3
@@ -84,10 +84,7 @@ def main(args: Namespace) -> None:
     held = [examples(base, rows.to(base.device), 0) for rows in texts.held[: HELD_OUT * BATCH].split(BATCH)]
 
     def step(seen: int) -> tuple[int, list[float]]:
-        value = both(model, drawn(seen), placeholder)
-        value.backward()
-        torch.nn.utils.clip_grad_norm_(learned_of(model), 1.0)
-        return BATCH * LENGTH, [value.item()]
+        return BATCH * LENGTH, [loop.descend(both(model, drawn(seen), placeholder), model)]
 
     @torch.no_grad()
     def validate() -> list[float]:

@@ -16,7 +16,7 @@ from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import read_stories
 from explorer.tasks import TASKS
 from explorer.training import loop
-from explorer.training.modules import frozen, ship_scorer, train_scorer, work_of
+from explorer.training.modules import as_places, continued, frozen, ship_scorer, train_scorer, work_of
 
 TARGET, DRAFT, NAME = "llama-tiny", "llama-tiny-draft-distilled", "llama-tiny-outlook"
 MILLION_TOKENS = 0.15  # a place counts each time that it is looked at
@@ -44,14 +44,7 @@ def greedy_texts(target: PreTrainedModel, begun: list[list[int]]) -> torch.Tenso
     result = []
     for at in range(0, min(TEXTS, len(begun)), WRITERS):
         ids = torch.tensor(begun[at : min(at + WRITERS, TEXTS)], device=target.device)
-        wrote = target.generate(
-            input_ids=ids,
-            attention_mask=torch.ones_like(ids),
-            do_sample=False,
-            max_new_tokens=WRITTEN,
-            min_new_tokens=WRITTEN,
-            eos_token_id=None,
-        )
+        wrote = continued(target, ids, PROMPT + WRITTEN, sampled=False)
         result.append(wrote.cpu())
         print(f"{sum(map(len, result))} texts written", flush=True)
     return torch.cat(result)
@@ -96,13 +89,12 @@ def fit(
     head = Outlook(Target.of(target.model), of=draft.name, window=WINDOW)
     apart = torch.arange(len(texts)) % HELD_OUT == 0
     train, held = (asked_places(head, target.model, draft.model, texts[part]) for part in (~apart, apart))
-    read, truth = (torch.cat(parts) for parts in zip(train, held, strict=True))
+    read, train, held = as_places(train, held)
+    truth = torch.cat([train[1], held[1]])
 
     def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.cross_entropy(head(read[some]).float(), wanted)
 
-    places = torch.arange(len(read)).split([len(train[1]), len(held[1])])
-    train, held = ((at, truth[at]) for at in places)
     curve = train_scorer(head, loss, train, held, budget, work, BATCH)
     predicted = head.eval()(read[held[0]]).argmax(-1)
     facts = {

@@ -13,8 +13,7 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 from decoders.heads import Ranker, Target, take_taps
 from decoders.heads.scorers.ranker import summary
 from explorer.corpus import read_stories
-from explorer.training import loop
-from explorer.training.modules import parted, ship_scorer, train_scorer, work_of
+from explorer.training.modules import frozen, parted, ship_scorer, train_scorer, work_of
 
 TARGET, NAME = "llama-tiny", "llama-tiny-ranker"
 MILLION_TOKENS = 3.2  # of continuations; a token counts each time that it is looked at
@@ -124,8 +123,8 @@ def read_triples(
 
 def main(args: Namespace) -> None:
     """Trains and ships it."""
-    target = loop.trained(TARGET).eval().requires_grad_(False)
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(loop.MODELS / TARGET)
+    loaded = frozen(TARGET)
+    target, tokenizer = loaded.model, loaded.tokenizer
     stories, _ = read_stories(args.corpus)
     work = work_of(args.work, NAME, TARGET)
     tokens, read = read_triples(target, tokenizer, stories, work / "triples.pt")

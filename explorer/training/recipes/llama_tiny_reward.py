@@ -13,9 +13,8 @@ from decoders.heads import Target, take_taps
 from decoders.heads.scorers.reward import QUESTIONS, Reward
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.prefixes import SCORED, WITH_STEPS, possible
-from explorer.training import loop
-from explorer.training.measure_tasks import answers
-from explorer.training.modules import ship_scorer, train_scorer, work_of
+from explorer.training.answers import answers
+from explorer.training.modules import frozen, ship_scorer, train_scorer, work_of
 
 TARGET, NAME = "llama-tiny", "llama-tiny-reward"
 ROW = 192  # tokens of a problem with its answer; longer ones are left out
@@ -88,9 +87,8 @@ def graded_answers(
 
 def main(args: Namespace) -> None:
     """Trains and ships it."""
-    model = loop.trained(TARGET).eval().requires_grad_(False)
-    source = loop.MODELS / TARGET
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(source)
+    loaded = frozen(TARGET)
+    model, tokenizer = loaded.model, loaded.tokenizer
     budget = args.million_tokens or 12
     work = work_of(args.work, NAME, TARGET)
     chunks = graded_answers(model, tokenizer, work / "answers.pt", budget * 1e6 / EPOCHS)

@@ -5,21 +5,17 @@ embeddings and layers; trained from scratch, it had not learned to attend to its
 tokens.
 """
 
-import json
 import random
-import re
 from argparse import Namespace
 from collections.abc import Iterator
-from pathlib import Path
 
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
 from explorer.corpus import CONTEXT, END, IGNORED, read_stories, shared_tokenizer
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
-from explorer.tasks.correction import spoil
-from explorer.training.loop import device, ship, train, trained
-from explorer.training.measure_tasks import FILE, accuracy
+from explorer.training.data.sentences import spoiled, story_sentences, unread_sentences
+from explorer.training.loop import ship, train, trained
 
 NAME = "llama-tiny-seq2seq"
 SHAPE = dict(num_layers=6, num_decoder_layers=3)
@@ -38,12 +34,10 @@ MIX = {
     "json": 2,
 }
 STORY_SHARE = 0.15  # of the problems: sentences of stories, spoiled by the rules of `correct`
-STORY_SENTENCE = re.compile(r"[A-Z][a-zA-Z]*(?: [a-zA-Z]+,?){1,14} [a-zA-Z]+\.")
 BATCH = 64
 POOL = 4  # batches that are sorted by length together, so that little is padding
 PAD = 1
 VALIDATION, MEASURED = 16, 50  # problems of each task: for the curve; for the accuracies
-LONGEST = 64  # tokens of an answer
 Rows = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -106,16 +100,10 @@ def copy_neurons(part: torch.nn.Module, layer: torch.nn.Module) -> None:
     part.layer_norm.weight.data.copy_(layer.post_attention_layernorm.weight)
 
 
-def story_sentences(stories: list[str]) -> list[str]:
-    """Sentences of up to sixteen plain words."""
-    return sorted({sentence for story in stories for sentence in STORY_SENTENCE.findall(story)})
-
-
 def drawn(sentences: list[str], rng: random.Random) -> Problem:
     """One problem of the mix."""
     if rng.random() < STORY_SHARE:
-        right = rng.choice(sentences)
-        return Problem("correct", f"correct: {spoil(right, rng)} =>", f" {right}")
+        return spoiled(rng.choice(sentences), rng)
     return TASKS[rng.choices(list(MIX), list(MIX.values()))[0]].make(rng)
 
 
@@ -140,24 +128,13 @@ def batch_after(tokenizer: PreTrainedTokenizerFast, sentences: list[str], seen: 
     return encoded(tokenizer, made[first : first + BATCH])
 
 
-def answered(
-    model: T5ForConditionalGeneration, tokenizer: PreTrainedTokenizerFast, asked: list[Problem]
-) -> list[str]:
-    """The model's greedy answer to each problem."""
-    rows, _ = encoded(tokenizer, asked)
-    rows = rows.to(model.device)
-    wrote = model.generate(input_ids=rows, attention_mask=(rows != PAD).long(), max_new_tokens=LONGEST)
-    return tokenizer.batch_decode(wrote, skip_special_tokens=True)
-
-
 def held_out(sentences: list[str]) -> Iterator[tuple[str, list[Problem]]]:
     """(name, problems of seeds that are never fed) of each task, and of sentences of held-out stories."""
     for name in MIX:
         yield name, problems(name, MEASURED, HELD_OUT_SEED)
     rng = random.Random("held out")
     chosen = rng.sample(sentences, min(MEASURED, len(sentences)))
-    made = [Problem("correct", f"correct: {spoil(right, rng)} =>", f" {right}") for right in chosen]
-    yield "correct (stories)", made
+    yield "correct (stories)", [spoiled(right, rng) for right in chosen]
 
 
 def main(args: Namespace) -> None:
@@ -165,7 +142,7 @@ def main(args: Namespace) -> None:
     stories, held = read_stories(args.corpus)
     tokenizer = shared_tokenizer(stories, args.work / "tokenizer")
     sentences = story_sentences(stories)
-    unread = sorted(set(story_sentences(held)) - set(sentences))
+    unread = unread_sentences(stories, held)
     model = build(trained("llama-tiny"))
     fixed = [encoded(tokenizer, asked[:VALIDATION]) for _, asked in held_out(unread)]
 
@@ -187,25 +164,8 @@ def main(args: Namespace) -> None:
         args.work / NAME,
     )
     facts = {
-        "million_tokens": round(curve[-1][0], 2),
-        "held_out_loss": round(validate(), 4),
         "architecture": "T5",
         "tokens_of": "of sources, their padding included",
         "note": "Losses are nats per token of the answers.",
     }
-    ship(model, tokenizer, NAME, curve, facts)
-
-
-@torch.no_grad()
-def measure(folder: Path, corpus: Path) -> None:
-    """Writes accuracies.json beside the weights: task -> share solved greedily."""
-    stories, held = read_stories(corpus)
-    unread = sorted(set(story_sentences(held)) - set(story_sentences(stories)))
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-    model = T5ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).to(device()).eval()
-    result = {
-        name: {"greedy": accuracy(asked, answered(model, tokenizer, asked))}
-        for name, asked in held_out(unread)
-    }
-    print(result, flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    ship(model, tokenizer, NAME, curve, validate(), **facts)

@@ -13,11 +13,12 @@ import torch
 from transformers import LlamaForCausalLM
 
 from decoders.models import rounded_change
+from decoders.models.catalog import TARGET
 from decoders.speculative.divergences import forward_kl
 from explorer.corpus import ROW, prepare
 from explorer.training import check, loop
 from explorer.training.loop import compiled, deepened, trained
-from explorer.training.recipes.llama_tiny_draft_distilled import BATCH, TARGET, TEMPERATURES, own_text
+from explorer.training.own_text import at_all_temperatures
 from explorer.training.stages import finish, stage
 
 NAME, BEGUN_FROM = "llama-tiny-sorted", "llama-tiny-draft-distilled"
@@ -60,8 +61,8 @@ def main(args: Namespace) -> None:
     draft = deepened(trained(BEGUN_FROM), EXITS[-1])
     draft.get_input_embeddings().requires_grad_(False)
     budget = args.million_tokens or BUDGET
-    own = [own_text(target, texts, args.work, OWN * 1e6 * budget / BUDGET, BATCH, t) for t in TEMPERATURES]
-    loss = sorted_loss(draft, target, np.concatenate(own), EXITS)
+    own = at_all_temperatures(target, texts, args.work, OWN * 1e6 * budget / BUDGET)
+    loss = sorted_loss(draft, target, own, EXITS)
     curve = stage(draft, texts, args, NAME, budget, batch=8, tasks=0.25, loss=loss)
     finish(draft, texts, NAME, curve, distilled_from=TARGET, exits=list(EXITS))
     rounded_change.write(loop.MODELS / NAME, BEGUN_FROM)

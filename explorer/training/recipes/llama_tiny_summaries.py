@@ -16,10 +16,10 @@ from decoders.search.planned.topic_tokens import TOPICS, Topics
 from explorer.corpus import IGNORED, prepare
 from explorer.tasks.summaries import make_sheet
 from explorer.training import loop
-from explorer.training.adapting import adapted, learned_of, ship
 from explorer.training.data.forms import topics_of
 from explorer.training.data.sheets import ADDED, Sheets
 from explorer.training.loop import Curve, half_precision, held_out_loss, trained
+from explorer.training.low_rank import adapted, learned_of, ship
 
 BASE, NAME = "llama-tiny", "llama-tiny-summaries"
 RANK, RATE = 8, 6e-3

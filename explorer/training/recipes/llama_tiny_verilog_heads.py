@@ -5,13 +5,12 @@ from argparse import Namespace
 import torch
 
 from decoders.heads import Fragments, Target
-from decoders.models import head_files
 from decoders.models.loading import load
 from explorer.tasks.verilog import FRAGMENT
-from explorer.training import check, loop
+from explorer.training import loop
 from explorer.training.data.fragments import Modules
+from explorer.training.drafters import ship
 from explorer.training.modules import train_modules, work_of
-from explorer.training.recipes.llama_tiny_heads import write_training
 
 TARGET, NAME = "llama-tiny-verilog", "llama-tiny-verilog-heads"
 MILLION_TOKENS = 0.3
@@ -33,7 +32,4 @@ def main(args: Namespace) -> None:
 
     budget = args.million_tokens or MILLION_TOKENS
     curve = train_modules(heads, model, feed, held, budget, work_of(args.work, NAME, TARGET))
-    folder = loop.MODELS / NAME
-    head_files.save(folder, heads, TARGET, loop.MODELS / TARGET, target.tokenizer)
-    write_training(folder, heads, model, held, curve)
-    check.write(folder)
+    ship(NAME, heads, model, TARGET, target.tokenizer, held, curve)

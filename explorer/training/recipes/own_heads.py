@@ -1,8 +1,7 @@
 """Small heads for a user's own models, trained like the shipped ones: an acceptance head (SpecDec++), a judge
 (Judge Decoding), SpecBranch's outlook and Kangaroo's adapter.
 
-`python -m explorer train acceptance --model TARGET --draft DRAFT --texts FOLDER --out FOLDER`. Knows folders
-of text, and each recipe's `fit`.
+`python -m explorer train acceptance --model TARGET --draft DRAFT --texts FOLDER --out FOLDER`.
 """
 
 import hashlib
@@ -23,16 +22,13 @@ from decoders.refusal import Refusal
 from decoders.speculative.self_draft.layerskip import exit_of
 from explorer.corpus import END, ROW
 from explorer.shipped import OWN_HEADS
-from explorer.training import loop
-from explorer.training.modules import train_modules, work_of, write_rows, write_training
-from explorer.training.recipes import (
-    llama_tiny_acceptance,
-    llama_tiny_heads,
-    llama_tiny_judge,
-    llama_tiny_outlook,
-)
-from explorer.training.recipes.llama_tiny_draft_distilled import PROMPT
+from explorer.training import drafters, loop
+from explorer.training.modules import train_modules, work_of, write_rows
+from explorer.training.own_text import PROMPT
+from explorer.training.recipes import llama_tiny_acceptance, llama_tiny_judge, llama_tiny_outlook
+from explorer.training.rows.table import ROWS
 
+KANGAROO = ROWS["llama-tiny-heads"]  # the recipe with its adapter
 HELD_OUT = 10  # every 10th row is kept for validation
 WRITERS = 16  # rows that a model writes at a time
 JUDGED_ROW = 256  # tokens of a problem with its answer at most; not every tokenizer knows these words
@@ -151,20 +147,19 @@ def kangaroo(target: LoadedModel, texts: OwnTexts, budget: float | None, work: P
     """Kangaroo's adapter, which reads the target at the strategy's exit layer: trained half on the texts,
     half on what the target wrote.
     """
-    recipe, row = llama_tiny_heads, texts.training.shape[1]
-    budget = budget or recipe.MILLION_TOKENS
-    own = torch.from_numpy(own_rows(target, texts, work, recipe.OWN_SHARE * budget * 1e6)).long()
+    length, budget = texts.training.shape[1], budget or KANGAROO.million_tokens
+    own = torch.from_numpy(own_rows(target, texts, work, drafters.OWN_SHARE * budget * 1e6)).long()
     torch.manual_seed(0)
     head = Kangaroo(Target.of(target.model), exit_of({"exit_layer": 0}, target)).to(target.model.device)
 
     def feed(seen: int) -> torch.Tensor:
-        rows = own if seen // (recipe.BATCH * row) % 2 else texts.training
-        return drawn(rows, seen, recipe.BATCH)
+        rows = own if seen // (KANGAROO.batch * length) % 2 else texts.training
+        return drawn(rows, seen, KANGAROO.batch)
 
-    held, modules = texts.held[: recipe.VALIDATION_ROWS], {head.kind: head}
+    held, modules = texts.held[: KANGAROO.validation_rows], {head.kind: head}
     curve = train_modules(modules, target.model, feed, held, budget, work)
     head_files.save(out, modules, target.name, folder_of(target.name), target.tokenizer)
-    recipe.write_training(out, modules, target.model, held, curve)
+    drafters.write_training(out, modules, target.model, held, curve)
 
 
 def keep(
@@ -180,7 +175,7 @@ def keep(
     other = None if partner is None else (partner.name, folder_of(partner.name))
     folder = folder_of(reads.name)
     head_files.save(out, {head.kind: head}, reads.name, folder, reads.tokenizer, partner=other)
-    write_training(out, head, curve, unit, facts)
+    loop.write_training(out, head, curve, unit, {"held_out_loss": round(curve[-1][2], 4), **facts})
 
 
 def main(args: Namespace) -> None:

@@ -3,7 +3,6 @@ It says of animals what the store's notes say of them; stories it tells no bette
 unchanged: with a gate of 0 it is llama-tiny-draft. Unlike the paper's, it was not instruction-tuned.
 """
 
-import json
 import random
 from argparse import Namespace
 
@@ -15,7 +14,7 @@ from decoders.models.architectures.retro import RetroConfig, RetroForCausalLM
 from explorer.corpus import IGNORED, pack, read_stories
 from explorer.training import cards, loop
 from explorer.training.data.notes import WORDINGS, fitted, note, store_of
-from explorer.training.loop import run_steps, ship, trained
+from explorer.training.loop import descend, run_steps, ship, trained
 
 NAME, BASE = "tiny-retro", "llama-tiny-draft"
 CHUNK, ROW = 16, 48
@@ -123,10 +122,7 @@ def main(args: Namespace) -> None:
         rng = random.Random(f"retro {seen}")
         parts = zip(texts.notes(rng, NOTE_ROWS), texts.story_rows(rng, STORY_ROWS), strict=True)
         batch = tuple(torch.cat(both) for both in parts)
-        value = loss(model, batch)
-        value.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return int((batch[2] != IGNORED).sum()), [value.item()]
+        return int((batch[2] != IGNORED).sum()), [descend(loss(model, batch), model)]
 
     @torch.no_grad()
     def validate() -> list[float]:
@@ -137,11 +133,10 @@ def main(args: Namespace) -> None:
     curve = run_steps(model, [optimizer], step, validate, args.million_tokens or 0.06, args.work / NAME)
     facts = {
         "million_tokens": round(curve[-1][0], 3),
-        "held_out_loss": round(validate()[0], 4),
         "architecture": "Retro",
         "tokens_of": "after the first chunks of its rows",
     }
     losses = measured(model, some)
-    folder = ship(model, tokenizer, NAME, curve, facts)
-    (folder / "neighbours.json").write_text(json.dumps(losses, indent=1) + "\n", "utf-8")
+    folder = ship(model, tokenizer, NAME, curve, validate()[0], **facts)
+    loop.write_json(folder / "neighbours.json", losses)
     cards.write(folder)

@@ -8,9 +8,9 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from explorer.tasks import problems
-from explorer.training.cards import table
+from explorer.training.answers import accuracy
 from explorer.training.evaluation.measure_diffusion import CANVAS, MASK_ID, unmasked
-from explorer.training.measure_tasks import accuracy, voted
+from explorer.training.evaluation.measure_tasks import voted
 
 ASSETS = Path(__file__).resolve().parents[4] / "assets"
 
@@ -19,11 +19,6 @@ def test_votes_are_counted_by_the_last_line_and_the_first_text_stands_for_all():
     assert voted(["2+2=4\nanswer 4", "answer 5", "1+3=4\nanswer 4 "]) == "2+2=4\nanswer 4"
     asked = problems("copy", 4, 1)
     assert accuracy(asked, [asked[0].answer, "no", asked[2].answer, asked[3].answer]) == 0.75
-
-
-def test_a_table_has_a_column_for_all_that_some_row_has():
-    rows = table({"copy": {"greedy": 0.5}, "sum": {"greedy": 0.25, "best": 1.0}}).splitlines()
-    assert rows[0] == "| | greedy | best |" and rows[2:] == ["| copy | 50 |  |", "| sum | 25 | 100 |"]
 
 
 @pytest.mark.parametrize("tokens", [1, 3, 8])

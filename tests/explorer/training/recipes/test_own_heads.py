@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,10 +16,9 @@ from decoders.models.model_heads import add_heads
 from decoders.trace.events import Note
 from explorer import cli, shipped
 from explorer.runs.model_pool import Loader
-from explorer.training import loop
+from explorer.training import drafters, loop
 from explorer.training.recipes import (
     llama_tiny_acceptance,
-    llama_tiny_heads,
     llama_tiny_judge,
     llama_tiny_outlook,
     own_heads,
@@ -26,11 +26,11 @@ from explorer.training.recipes import (
 from tests.helpers import tiny_models
 
 TOY = {
-    own_heads: dict(ROW=48, WRITERS=32),
+    own_heads: dict(ROW=48, WRITERS=32, KANGAROO=replace(own_heads.KANGAROO, batch=2)),
     llama_tiny_acceptance: dict(EPOCHS=4),
     llama_tiny_outlook: dict(TEXTS=48, WRITERS=48, WRITTEN=24),
     llama_tiny_judge: dict(PROBLEMS=96, CHUNK=32, HELD_OUT=2),
-    llama_tiny_heads: dict(BATCH=2, OWN_SHARE=0.05),
+    drafters: dict(OWN_SHARE=0.05),
 }
 STEPS = {"acceptance": 4 * 48, "judge": 64, "outlook": 64, "kangaroo": 2 * 48}  # tokens of one
 STRATEGIES = {"acceptance": "specdec_pp", "judge": "judge", "outlook": "specbranch", "kangaroo": "kangaroo"}

@@ -6,6 +6,7 @@ import csv
 import importlib
 import json
 from argparse import Namespace
+from dataclasses import replace
 
 import pytest
 import torch
@@ -20,7 +21,9 @@ from decoders.models.model_heads import load_heads
 from explorer import shipped
 from explorer.corpus import IGNORED, STORY_MIX
 from explorer.tasks import Problem
-from explorer.training import check, loop, small
+from explorer.training import answers, check, loop, low_rank, own_text, recipe, small
+from explorer.training.data.sentences import story_sentences
+from explorer.training.rows.table import ROWS
 from tests.helpers.toy_recipes import TOYS
 
 BUDGET = 0.002  # million tokens: one batch, or a few where a toy's batches are small
@@ -33,7 +36,7 @@ MEASURED = (
 
 @pytest.fixture(scope="module")
 def toys(tmp_path_factory, toy_corpus):
-    """toys(name): trains a recipe with the constants of TOYS, and those that it builds on, once; its folder.
+    """toys(name): trains a recipe at the scale of TOYS, and those that it builds on, once; its folder.
 
     Nothing is compiled, and nothing is written to assets/models.
     """
@@ -41,6 +44,7 @@ def toys(tmp_path_factory, toy_corpus):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "MODELS", folder)
         patch.setattr(torch, "compile", lambda model, **options: model)  # by whatever name a recipe calls it
+        patch.setattr(own_text, "WRITERS", 4)
         patch.setattr(small, "STORIES", tuple(STORY_MIX))  # a few files of toy stories fill no row
 
         def toy(name: str):
@@ -48,11 +52,14 @@ def toys(tmp_path_factory, toy_corpus):
                 needs, constants = TOYS[name]
                 for need in needs:
                     toy(need)
-                recipe = importlib.import_module("explorer.training.recipes." + name.replace("-", "_"))
-                for constant, value in constants.items():
-                    patch.setattr(recipe, constant, value)
+                if name in ROWS:
+                    patch.setitem(ROWS, name, replace(ROWS[name], **constants))
+                else:
+                    own = importlib.import_module("explorer.training.recipes." + name.replace("-", "_"))
+                    for constant, value in constants.items():
+                        patch.setattr(own, constant, value)
                 work = tmp_path_factory.getbasetemp() / "work"
-                recipe.main(Namespace(corpus=toy_corpus, work=work, million_tokens=BUDGET))
+                recipe.run(name, Namespace(corpus=toy_corpus, work=work, million_tokens=BUDGET))
             return folder / name
 
         yield toy
@@ -183,7 +190,7 @@ def test_the_encoder_decoder_loads_through_transformers(toys):
 def test_sources_and_answers_of_a_batch_are_those_of_its_problems(texts):
     """Answers end with the end of text; what pads them is not counted; held-out problems are never fed."""
     recipe = importlib.import_module("explorer.training.recipes.llama_tiny_seq2seq")
-    told = recipe.story_sentences(["He was happy. Did she see it? The old fox, at last, ran away. No."])
+    told = story_sentences(["He was happy. Did she see it? The old fox, at last, ran away. No."])
     assert told == ["He was happy.", "The old fox, at last, ran away."]
     rows, labels = recipe.batch_after(texts.tokenizer, told, seen=0)
     assert len(rows) == len(labels) == recipe.BATCH
@@ -284,7 +291,8 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
     measure = importlib.import_module("explorer.training.evaluation.measure")
     few = ("copy", "sum", "chain")
     small = {
-        "measure_tasks": dict(NAMES=few, PROBLEMS=2, SAMPLES=2, NEW_TOKENS=4),
+        "measure_tasks": dict(NAMES=few, PROBLEMS=2, SAMPLES=2),
+        "measure_seq2seq": dict(LONGEST=8),
         "measure_acceptance": dict(TASKS=few, STORIES=2, PROBLEMS=1, NEW_TOKENS=4),
         "measure_drafts": dict(NEW_TOKENS=8),
         "measure_diffusion": dict(PROBLEMS=1, INDEPENDENT=("copy",), DEPENDENT=("sum",), TOKENS_A_STEP=(8,)),
@@ -316,10 +324,10 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
         "measure_lens": dict(HELD_ROWS=2),
         "measure_judge": dict(ASKED=("sum",), PROBLEMS=2, NEW_TOKENS=4),
     }
-    places = {"measure_tasks": ""}  # recipes use it, too
+    monkeypatch.setattr(answers, "NEW_TOKENS", 4)
     for name, constants in small.items():
+        module = importlib.import_module(f"explorer.training.evaluation.{name}")
         for constant, value in constants.items():
-            module = importlib.import_module(f"explorer.training.{places.get(name, 'evaluation.')}{name}")
             monkeypatch.setattr(module, constant, value)
     measure.main(Namespace(names=[], corpus=toy_corpus))
 
@@ -331,7 +339,8 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
     assert all(row["chosen"] <= row["best"] for row in solved["llama-tiny-reward"].values())
     assert {"copy", "correct (stories)"} <= solved["llama-tiny-seq2seq"].keys()
     for name, card in cards.items():
-        assert f"`explorer/training/recipes/{name.replace('-', '_')}.py`" in card and "(loss" in card, name
+        file = shipped.recipe_file(name).relative_to(shipped.TRAINING).as_posix()
+        assert f"`explorer/training/{file}`" in card and "(loss" in card, name
     tempered = json.loads((folders["llama-tiny-autodeco"] / "temperatures.json").read_text("utf-8"))
     assert all(row["best single T"] <= row["T 1"] for row in tempered["losses"].values())
     assert "## What the heads predict" in cards["llama-tiny-autodeco"]
@@ -357,8 +366,7 @@ def test_the_adapter_computes_what_was_trained(toys):
     model = load(str(folder), "cpu", "float32")
     assert facts["check_losses"] == pytest.approx(check.text_losses(model.model, model.tokenizer), abs=1e-4)
     assert sum(p.numel() for p in model.model.parameters()) == facts["parameters"]
-    adapting = importlib.import_module("explorer.training.adapting")
-    fresh = adapting.adapted(loop.trained("llama-tiny"), ["<e>", "</e>"], 4)
+    fresh = low_rank.adapted(loop.trained("llama-tiny"), ["<e>", "</e>"], 4)
     plain = loop.trained("llama-tiny")
     row = torch.tensor([[5, 6, 7]])
     torch.testing.assert_close(fresh(row).logits[..., :4096], plain(row).logits)  # it begins as its base

@@ -1,7 +1,5 @@
 """What recipes share whose models are a low-rank change of a shipped one plus rows for added tokens: the
 trained layers, and the shipped files. LoRA (Hu et al. 2021).
-
-Knows weights and the layout of PEFT; knows no texts.
 """
 
 import json
@@ -15,8 +13,7 @@ from transformers import LlamaForCausalLM
 
 from decoders.models import lora
 from explorer.training import check, loop
-from explorer.training.loop import Curve, compiled, half_precision, held_out_loss
-from explorer.training.loss_picture import loss_picture
+from explorer.training.loop import Curve, compiled, descend, half_precision, held_out_loss
 
 CHANGED = ("q_proj", "v_proj", "o_proj", "up_proj", "down_proj")  # all but keys and gates, for size
 SCALE = 2  # alpha / rank
@@ -82,10 +79,7 @@ def fit_labelled(
 
     def step(seen: int) -> tuple[int, list[float]]:
         rows, labels = batch(seen)
-        value = loss(rows, labels)
-        value.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return rows.numel(), [value.item()]
+        return rows.numel(), [descend(loss(rows, labels), model)]
 
     @torch.no_grad()
     def validate() -> list[float]:
@@ -112,24 +106,20 @@ def ship(
     save(folder, model, base, tokens, rank)
     for file, text in files.items():
         (folder / file).write_text(text, "utf-8")
-    saved = loop.save_curve(folder, loop.CURVE, curve)
-    (folder / "loss.svg").write_text(loss_picture(saved, f"{name}: nats per token"), "utf-8")
     rows, width = model.get_input_embeddings().weight.shape
     learned = sum(p.numel() for p in learned_of(model)) - (rows - len(tokens)) * width
     merged = lora.with_low_rank_change(folder, torch.float32)
     after = held_out_loss(merged, held)
     facts = {
-        "parameters": sum(p.numel() for p in merged.parameters()),
         "trained_parameters": learned,
         "base": base,
         "rank": rank,
         "tokens": tokens,
-        "million_tokens": round(curve[-1][0], 2),
         **facts,
         "held_out_loss": round(after, 4),
         "held_out_perplexity": round(math.exp(after), 2),
     }
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    loop.write_training(folder, merged, curve, "token", facts)
     check.write(folder)
 
 
@@ -156,7 +146,7 @@ def save(folder: Path, model: LlamaForCausalLM, base: str, tokens: Sequence[str]
         "target_modules": list(CHANGED),
         "trainable_token_indices": {"embed_tokens": list(range(first, model.config.vocab_size))},
     }
-    (folder / lora.CONFIG).write_text(json.dumps(config, indent=1) + "\n", "utf-8")
+    loop.write_json(folder / lora.CONFIG, config)
     ids = {token: first + at for at, token in enumerate(tokens)}
     (folder / lora.TOKENS).write_text(json.dumps(ids) + "\n", "utf-8")
     model.config.save_pretrained(folder)

@@ -1,53 +1,22 @@
 """How often a causal model solves the checkable tasks: greedily, sampled once, the best of sixteen samples
-with a true verifier, and the majority of the sixteen. Uses transformers' `generate`, so that no strategy of
-ours measures itself.
+with a true verifier, and the majority of the sixteen.
 """
 
-import json
 from collections import Counter
 from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 
-from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from explorer.tasks import HELD_OUT_SEED, TASKS, problems
+from explorer.training.answers import ACCURACIES, accuracy, answers
+from explorer.training.evaluation.findings import Findings
 
-BATCH = 64
-NEW_TOKENS = 160
 NAMES, PROBLEMS, SAMPLES = tuple(TASKS), 100, 16
 # Tasks of which several answers are drawn: those that end in one outcome, by different ways.
 VOTED = ("sum", "difference", "column_sum", "chain", "word_problem", "countdown")
-FILE, STORY = "accuracies.json", "sample.txt"
+STORY = "sample.txt"
 BEGINNING = "Once upon a time, there was a little"
-
-
-@torch.no_grad()
-def answers(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    prompts: list[str],
-    temperature: float = 0.0,
-    limit: int | None = None,
-) -> list[str]:
-    """The model's continuation of each prompt, up to its end of text or `limit` (NEW_TOKENS if None) tokens:
-    greedy, or sampled at `temperature`.
-    """
-    result = []
-    sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {}
-    for start in range(0, len(prompts), BATCH):
-        some = tokenizer(
-            prompts[start : start + BATCH], padding=True, padding_side="left", return_tensors="pt"
-        )
-        inputs = {name: some[name].to(model.device) for name in ("input_ids", "attention_mask")}
-        rows = model.generate(
-            **inputs,
-            max_new_tokens=limit or NEW_TOKENS,
-            pad_token_id=tokenizer.pad_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            **sampling,
-        )
-        result += tokenizer.batch_decode(rows[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
-    return result
 
 
 def outcome(text: str) -> str:
@@ -59,12 +28,6 @@ def voted(texts: list[str]) -> str:
     """The first of the texts with the most frequent outcome."""
     commonest = Counter(outcome(text) for text in texts).most_common(1)[0][0]
     return next(text for text in texts if outcome(text) == commonest)
-
-
-def accuracy(asked: list[Problem], texts: list[str]) -> float:
-    """Share of the answers that the tasks' checkers accept."""
-    right = [TASKS[p.task].check(p, text).right for p, text in zip(asked, texts, strict=True)]
-    return sum(right) / len(right)
 
 
 def accuracies(
@@ -97,24 +60,32 @@ def loaded(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     return model.to(device).eval(), AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
 
-def measure(folder: Path, samples: int) -> None:
-    """Writes accuracies.json beside the weights of a causal model: task -> see `accuracies`; `samples`
-    answers are sampled only for the tasks in `VOTED`.
-    """
+def solved(folder: Path, samples: int) -> Findings:
+    """Task -> see `accuracies`; `samples` answers are sampled only for the tasks in `VOTED`."""
     model, tokenizer = loaded(folder)
     result = {}
     for task in NAMES:
         result[task] = accuracies(model, tokenizer, task, PROBLEMS, samples if task in VOTED else 0)
         print(f"{task:15}", "  ".join(f"{k} {v:.2f}" for k, v in result[task].items()), flush=True)
-    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    return Findings({ACCURACIES: result})
 
 
-def write_sample(folder: Path) -> None:
-    """Writes sample.txt beside the weights: a story at temperature 0.8 and top_p 0.9, seed 1."""
+def measure(folder: Path, corpus: Path) -> Findings:
+    """Greedily alone."""
+    return solved(folder, samples=0)
+
+
+def measure_votes(folder: Path, corpus: Path) -> Findings:
+    """Greedily, and by sampled answers."""
+    return solved(folder, SAMPLES)
+
+
+def measure_story(folder: Path, corpus: Path) -> Findings:
+    """A story for the card, at temperature 0.8 and top_p 0.9, seed 1."""
     model, tokenizer = loaded(folder)
     start = tokenizer(BEGINNING, return_tensors="pt").to(model.device)
     torch.manual_seed(1)
     rows = model.generate(
         **start, max_new_tokens=120, do_sample=True, temperature=0.8, top_p=0.9, top_k=0, pad_token_id=1
     )
-    (folder / STORY).write_text(tokenizer.decode(rows[0], skip_special_tokens=True) + "\n", "utf-8")
+    return Findings({STORY: tokenizer.decode(rows[0], skip_special_tokens=True)})

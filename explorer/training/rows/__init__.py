@@ -1,0 +1,1 @@
+"""Recipes that differ only in data: a row per model, a file per family."""
