@@ -46,7 +46,7 @@ def lane_html(saved: bool) -> Html:
     }
     view = h(
         "div",
-        {"class": "view", "role": "tabpanel"},
+        part("viewElement", "view") | {"role": "tabpanel"},
         h("div", part("sceneElement", "scene dp-scene"), scene_html()),
         h("div", part("textElement", "text-view") | {"hidden": True}, prose_html()),
         h("div", part("hint", "hint") | {"hidden": True}, h("span")),
@@ -65,7 +65,12 @@ def lane_html(saved: bool) -> Html:
         h("div", look, *panel(saved)),
         h("details", part("trust", "trust") | {"hidden": True}, h("summary"), h("ul")),
         h("div", part("chipsElement", "chips-row dp-chips dp-chips-line") | listed()),
-        h("div", part("tabs", "tabs") | {"role": "tablist", "aria-label": "Views"}),
+        h(
+            "div",
+            "views",
+            h("div", part("tabs", "tabs") | {"role": "tablist", "aria-label": "Views"}),
+            h("select", part("moreViews", "more-views") | {"aria-label": "More views", "hidden": True}),
+        ),
         view,
         h("div", "lane-foot", *foot),
     )

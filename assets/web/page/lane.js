@@ -2,6 +2,15 @@
 // Feeds the player and says at which step to draw; knows strategies only by their declarations and views only
 // by name.
 const TEXT = "text";
+const AT_ONCE = 7; // views that all have a tab
+const ALWAYS = ["entropy", TEXT]; // have one, however many there are
+
+// The views with a tab: all, or the first ones, what is always there and the one that is shown.
+function withTabs(views, shown) {
+  if (views.length <= AT_ONCE) return views;
+  const first = matchMedia("(max-width: 760px)").matches ? 2 : 3;
+  return views.filter((view, i) => i < first || view === shown || ALWAYS.includes(view));
+}
 
 page.LanePane = class {
   constructor(app, setup) {
@@ -20,6 +29,7 @@ page.LanePane = class {
     on(this.closePanel, "click", () => this.openParameters(false));
     on(this.remove, "click", () => app.removeLane(this));
     page.rove(this.tabs, "[role=tab]", (tab) => tab.click());
+    on(this.moreViews, "change", () => this.showView(this.moreViews.value));
     page.openMenu(this);
     this.steps = new page.Steps(this);
     this.describe();
@@ -267,8 +277,15 @@ page.LanePane = class {
     this.textElement.hidden = this.view !== TEXT;
     const title = (name) => this.app.data.views[name] || name,
       focused = this.tabs.contains(document.activeElement);
+    const tabs = withTabs(views, this.view),
+      others = views.filter((view) => !tabs.includes(view));
+    this.moreViews.hidden = !others.length;
+    this.moreViews.replaceChildren(
+      h("option", { value: "" }, `${others.length} more`),
+      ...others.map((name) => h("option", { value: name }, title(name))),
+    );
     this.tabs.replaceChildren(
-      ...views.map((name) =>
+      ...tabs.map((name) =>
         h(
           "button",
           {
@@ -286,8 +303,10 @@ page.LanePane = class {
         ),
       ),
     );
-    this.tabs.nextElementSibling.setAttribute("aria-label", title(this.view));
-    if (focused) this.tabs.querySelector("[aria-selected=true]").focus();
+    this.viewElement.setAttribute("aria-label", title(this.view));
+    const on = this.tabs.querySelector("[aria-selected=true]");
+    this.tabs.scrollLeft = Math.max(0, on.offsetLeft + on.offsetWidth - this.tabs.clientWidth);
+    if (focused) on.focus();
   }
 
   // The run has ended, and it is known what is in it.

@@ -8,7 +8,7 @@ all. Knows no strategy. Marks stand in panels of their own step, which go with t
 import math
 from typing import Any
 
-from decoders.trace.events import Commit, Distribution, Propose
+from decoders.trace.events import Commit, Distribution, Event, Propose
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
 from visualizers.analysis import distribution_stages
@@ -31,7 +31,18 @@ GUTTER = 84  # pixels for the tokens' names
 DRAW_TOP, DRAW_BOTTOM = 22, 40  # pixels from the top of the lowest panel: the bar of running sums
 
 
-@view("sampler", "Sampler", reads=has(Distribution, view="target", level=None))
+def drawn_or_listed(event: Event) -> bool:
+    """Whether a number was drawn, processors changed a distribution, or another program lists the likeliest
+    tokens, which does not say among how many.
+    """
+    return DREW(event) or SHAPED(event) or LISTED(event)
+
+
+DREW, SHAPED = has(Measure, name=ScoreName.DRAW), has(Distribution, view="processed")
+LISTED = has(Distribution, view="target", level=None, among=None)
+
+
+@view("sampler", "Sampler", reads=drawn_or_listed)
 class Sampler:
     """Columns: processors; rows: tokens; below: the draw on the running sum of the last column."""
 
