@@ -2,15 +2,17 @@
 a curve. `python -m explorer experiment NAME` runs one; what the shipped models answered lies in
 assets/experiments and is shown on the page.
 
-A file of this folder is an experiment: its docstring is the title and what is asked, `PAPERS` are the studies
-that it repeats, `run(models)` gives a `Result`, its loops go through `progress.each`, `finding(answer)`
-says the main thing in one sentence with the numbers of the answer, and `stands(answer)` on what that stands:
-what was sampled, how often something was trained, and an interval per difference. If it reads stories it says
-`READS_CORPUS = True`, and it is `run(models, corpus)`; if it reads the schemas of JSONSchemaBench,
-`READS_SCHEMAS = True` and `run(models, folder)`. If its rows do not depend on each other, it can be
-`run(models, known)`, which keeps the rows of an earlier answer and adds those that it lacks. If it imports
-`over` of `spread.py` for its decodings, they can run on several machines. `groups.py` says where the page
-shows it. Knows none of them by name.
+A file of this folder is an experiment: its docstring is the title and what is asked, `PAPERS` are the
+studies that it repeats, and `finding(answer)` says the main thing in one sentence with the numbers of the
+answer. Where the same prompts or problems are decoded under several settings, a `SWEEP` (sweep.py) declares
+what is set, what is measured and what was sampled. Otherwise `run(models)` gives a `Result`, its loops go
+through `progress.each`, and `stands(answer)` says on what the finding stands: what was sampled, how often
+something was trained, and an interval per difference. If it reads stories it says `READS_CORPUS = True`, and
+it is `run(models, corpus)`; if it reads the schemas of JSONSchemaBench, `READS_SCHEMAS = True` and
+`run(models, folder)`. If its rows do not depend on each other, it can be `run(models, known)`, which keeps
+the rows of an earlier answer and adds those that it lacks. The decodings of a sweep, and those that go
+through `over` of spread.py, can run on several machines. `groups.py` says where the page shows it. Knows
+none of them by name.
 """
 
 import argparse
@@ -35,6 +37,7 @@ from explorer.shipped import check_corpus
 
 if TYPE_CHECKING:
     from decoders.models.loaded_model import LoadedModel
+    from explorer.experiments.sweep import Sweep
 
 FOLDER = assets() / "experiments"
 Models = dict[str, "LoadedModel"]
@@ -87,6 +90,7 @@ class Experiment:
     reads_schemas: bool = False
     spreads: bool = False
     adds: bool = False
+    sweep: "Sweep | None" = None
 
 
 @cache
@@ -95,24 +99,25 @@ def experiments() -> dict[str, Experiment]:
     result = {}
     for module in pkgutil.iter_modules(__path__):
         one = importlib.import_module(f"{__name__}.{module.name}")
-        if not hasattr(one, "run"):
+        sweep = getattr(one, "SWEEP", None)
+        run = getattr(one, "run", None) or (sweep and sweep.run)
+        if run is None:
             continue  # a helper of several experiments
         title, _, asks = one.__doc__.strip().partition("\n\n")
         name = module.name.replace("_", "-")
-        asks, reads = " ".join(asks.split()), getattr(one, "READS_CORPUS", False)
-        spreads, adds = hasattr(one, "over"), "known" in inspect.signature(one.run).parameters
         result[name] = Experiment(
             name,
             title.rstrip("."),
-            asks,
-            one.run,
+            " ".join(asks.split()),
+            run,
             one.finding,
-            one.stands,
+            getattr(one, "stands", None) or sweep.stands,
             one.PAPERS,
-            reads,
-            getattr(one, "READS_SCHEMAS", False),
-            spreads,
-            adds,
+            reads_corpus=getattr(one, "READS_CORPUS", False),
+            reads_schemas=getattr(one, "READS_SCHEMAS", False),
+            spreads=not sweep.timed if sweep else hasattr(one, "over"),
+            adds="known" in inspect.signature(run).parameters,
+            sweep=sweep,
         )
     return result
 

@@ -10,15 +10,16 @@ The metric is also computed for every pair of different endpoints of the API.
 import difflib
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 import jsonschema
 
-from decoders.lane import Lane, Limits
-from explorer.experiments import Models, Result, progress
+from explorer.experiments import Models, Result
+from explorer.experiments.asked import decoded
 from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.reading import percent, rows_of
+from explorer.experiments.sweep import Setting, Sweep
 
 PAPERS = ("api-pack",)
 NOUNS = {"users": "user", "orders": "order", "offers": "offer", "pets": "pet", "cities": "city"}
@@ -88,34 +89,56 @@ def alike(text: str, wanted: str) -> bool:
     return difflib.SequenceMatcher(None, text, wanted).ratio() > ALIKE
 
 
-def run(models: Models) -> Result:
-    """One row per way of decoding, and one for the metric itself."""
-    target, api, draw = models["target"], endpoints(), random.Random(0)
-    ways = {"free": {}, "constrained": {"constraint": "lark", "constraint_text": grammar(api)}}
-    counts = {way: [0, 0, 0] for way in ways}
-    for _ in progress.each(range(REQUESTS)):
+def requests(api: list[Endpoint]) -> list[tuple[str, str]]:
+    """(prompt with three examples and a request, the right call)."""
+    made, draw = [], random.Random(0)
+    for _ in range(REQUESTS):
         wanted, *shown = draw.sample(api, 1 + EXAMPLES)
         number = draw.randint(1, 99)
         lines = [f"{one.asks.replace('N', str(n))} => {one.written(n)}" for n, one in enumerate(shown, 3)]
-        prompt = "\n".join([*lines, f"{wanted.asks.replace('N', str(number))} =>"])
-        right = wanted.written(number)
-        for way, parameters in ways.items():
-            settings = dict(parameters)
-            ids = target.encode(prompt + " ") if parameters else target.encode(prompt)
-            text = Lane("greedy", ids, models, settings, limits=Limits(TOKENS)).run().text()
-            answer = text.replace("<|endoftext|>", "").strip().split("\n")[0]
-            for at, good in enumerate((exists(answer, api), answer == right, alike(answer, right))):
-                counts[way][at] += good
-    rows = [[way, *(n / REQUESTS for n in hits)] for way, hits in counts.items()]
-    pairs = list(permutations(api, 2))
-    wrong = [(a, b) for a, b in pairs if alike(a.call, b.call)]
-    says = [
-        f"Of {len(pairs)} pairs of two different endpoints, the metric counts {len(wrong)} as the same"
-        + (f", such as “{wrong[0][0].call}” and “{wrong[0][1].call}”." if wrong else "."),
+        asks = f"{wanted.asks.replace('N', str(number))} =>"
+        made.append(("\n".join([*lines, asks]), wanted.written(number)))
+    return made
+
+
+def called(models: Models, strategy: str, prompt: str, wanted: str, **parameters: str) -> tuple[str, str]:
+    """(the call that was written, the right one). Under the constraint the space is part of the prompt."""
+    text = decoded(models, strategy, prompt + (" " if parameters else ""), TOKENS, **parameters).text()
+    return text.replace("<|endoftext|>", "").strip().split("\n")[0], wanted
+
+
+def settings(models: Models) -> list[Setting]:
+    """Freely, and under the constraint."""
+    api = endpoints()
+    ways = {"free": {}, "constrained": {"constraint": "lark", "constraint_text": grammar(api)}}
+    return [Setting((way,), "greedy", given, requests(api)) for way, given in ways.items()]
+
+
+SWEEP = Sweep(
+    names=("way",),
+    settings=settings,
+    decode=called,
+    measures=lambda calls, _: {
+        "exist": sum(exists(text, endpoints()) for text, _ in calls) / len(calls),
+        "right": sum(text == wanted for text, wanted in calls) / len(calls),
+        "counted as right": sum(alike(*call) for call in calls) / len(calls),
+    },
+    says=lambda rows: [
         "Under the constraint every call exists and its arguments validate; that says nothing about whether "
-        "it is the right one.",
-    ]
-    return Result(["way", "exist", "right", "counted as right"], rows, says)
+        "it is the right one."
+    ],
+    sampled={"requests": REQUESTS},
+)
+
+
+def run(models: Models) -> Result:
+    """The sweep, and how often the metric takes one endpoint for another."""
+    result, pairs = SWEEP.run(models), list(permutations(endpoints(), 2))
+    wrong = [(a, b) for a, b in pairs if alike(a.call, b.call)]
+    same = f"Of {len(pairs)} pairs of two different endpoints, the metric counts {len(wrong)} as the same" + (
+        f", such as “{wrong[0][0].call}” and “{wrong[0][1].call}”." if wrong else "."
+    )
+    return replace(result, says=[same, *result.says])
 
 
 def finding(answer: dict) -> str:
@@ -134,4 +157,4 @@ def stands(answer: dict) -> Basis:
     exist = by_shares(
         "calls that exist, constrained against free", held["exist"], REQUESTS, free["exist"], REQUESTS
     )
-    return Basis({"requests": REQUESTS}, compared=[exist])
+    return Basis(SWEEP.sampled, compared=[exist])

@@ -8,16 +8,17 @@ has a 95% interval. won: right where greedy is wrong; lost: the reverse; p: of a
 
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from decoders.search.stepwise.scorers import unscored
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded, text_of
+from explorer.experiments import Models
+from explorer.experiments.asked import decoded, problems_of, text_of
 from explorer.experiments.basis import Basis, by_wins
-from explorer.experiments.reading import percent, rows_of
-from explorer.experiments.spread import over
-from explorer.experiments.statistics import sign_test
-from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
-from visualizers.analysis.calibration import wilson
+from explorer.experiments.curves import CurvesBy
+from explorer.experiments.measures import right_by_task, right_with_interval, won_and_lost
+from explorer.experiments.reading import Row, percent, rows_of
+from explorer.experiments.sweep import Setting, Sweep
+from explorer.tasks import TASKS, Problem
 
 PAPERS = ()
 COUNT, TOKENS = 25, 64
@@ -31,8 +32,9 @@ SCORERS = {  # task -> the scorer of searches that score texts; never the checke
 }
 SCORED = ("a_star", "pg_td", "cards")  # strategies with a scorer
 VOTE = {"temperature": 0.7}
-Setting = tuple[str, str, dict]  # (name, strategy, parameters)
-SETTINGS: dict[str, list[Setting]] = {  # family -> settings, cheap ones first
+SETTINGS: dict[
+    str, list[tuple[str, str, dict]]
+] = {  # family -> (name, strategy, parameters), cheap ones first
     "greedy": [("greedy", "greedy", {})],
     "beam": [(f"beam {n}", "beam", {"num_beams": n}) for n in (2, 4, 8)],
     "diverse beam": [
@@ -57,75 +59,86 @@ SETTINGS: dict[str, list[Setting]] = {  # family -> settings, cheap ones first
 }
 
 
+FAMILY = {name: family for family, own in SETTINGS.items() for name, *_ in own}
+
+
 @dataclass(frozen=True)
 class Answer:
     """Whether one problem was solved, and what it cost."""
 
+    task: str
     right: bool
     forwards: int
     tokens: int
 
 
-def answer(models: Models, strategy: str, parameters: dict, problem: Problem) -> Answer:
+def answer(models: Models, strategy: str, problem: Problem, **parameters: Any) -> Answer:
     """Runs one lane on one problem."""
+    if strategy in SCORED:
+        parameters["scorer"] = SCORERS[problem.task]
     trace = decoded(models, strategy, problem.prompt, TOKENS, **parameters)
     totals = trace.costs.totals()
     right = TASKS[problem.task].check(problem, text_of(models, trace.output())).right
-    return Answer(right, totals["target_forwards"], totals["target_tokens"])
+    return Answer(problem.task, right, totals["target_forwards"], totals["target_tokens"])
 
 
-def answers(models: Models, strategy: str, setting: dict, task: str) -> list[Answer] | None:
-    """All problems of a task; None if the strategy needs a score that this target does not have."""
-    if strategy in SCORED:
-        setting = setting | {"scorer": SCORERS[task]}
-        if unscored(setting, models["target"]):
-            return None
-    asked = problems(task, COUNT, HELD_OUT_SEED)
-    return over(models, answer, [(strategy, setting, problem) for problem in asked])
-
-
-def row(name: str, graded: dict[str, list[Answer]], plain: dict[str, list[Answer]]) -> list:
-    """The results of a setting on the tasks of `graded`; won and lost are relative to `plain`."""
-    every = [one for task in graded for one in graded[task]]
-    pairs = [pair for task in graded for pair in zip(graded[task], plain[task], strict=True)]
-    won = sum(a.right and not b.right for a, b in pairs)
-    lost = sum(b.right and not a.right for a, b in pairs)
-    right = sum(one.right for one in every)
-    by_task: list[Cell] = [
-        fmean([a.right for a in graded[task]]) if task in graded else None for task in SCORERS
+def asked(models: Models, strategy: str, parameters: dict) -> list[tuple[Problem]]:
+    """The problems of all tasks for which this target has the score that a strategy needs."""
+    tasks = [
+        task
+        for task, scorer in SCORERS.items()
+        if strategy not in SCORED or not unscored(parameters | {"scorer": scorer}, models["target"])
     ]
-    cost = [fmean([one.forwards for one in every]), fmean([one.tokens for one in every])]
-    share = [right / len(every), *wilson(right, len(every))]
-    return [name, *by_task, *share, *cost, won, lost, sign_test(won, lost)]
+    return problems_of(tasks, COUNT)
 
 
-def run(models: Models) -> Result:
-    """One row per setting, over all tasks; a curve for each family with several settings, and greedy."""
-    plain: dict[str, list[Answer]] = {}
-    rows, lines = [], []
-    columns = ["strategy", *SCORERS, "right", "from", "to", "forwards", "tokens read", "won", "lost", "p"]
-    at = {column: i for i, column in enumerate(columns)}
-    drawn = [at[column] for column in ("tokens read", "right", "from", "to")]
-    for family, settings in progress.each(SETTINGS.items(), weight=lambda one: len(one[1])):
-        for name, strategy, setting in progress.each(settings):
-            by_task = {task: answers(models, strategy, setting, task) for task in progress.each(SCORERS)}
-            by_task = {task: graded for task, graded in by_task.items() if graded}
-            plain = plain or by_task
-            rows.append(row(name, by_task, plain))
-        if len(settings) > 1 or family == "greedy":
-            points = [[r[i] for i in drawn] for r in rows[-len(settings) :]]
-            lines.append(Line(family, sorted(points)))
-    says, whole = [], [r for r in rows if None not in r]
+def settings(models: Models) -> list[Setting]:
+    """Every setting of every family."""
+    return [
+        Setting((name,), strategy, given, asked(models, strategy, given))
+        for own in SETTINGS.values()
+        for name, strategy, given in own
+    ]
+
+
+def says(rows: list[Row]) -> list[str]:
+    """The setting that is right most often, for several budgets."""
+    plain, sentences = rows[0], []
     for times in (2, 8, 32):
-        budget = times * rows[0][at["tokens read"]]
-        best = max((r for r in whole if r[at["tokens read"]] <= budget), key=lambda r: r[at["right"]])
-        says.append(
-            f"With at most {times} times the tokens that greedy reads, {best[0]} is right most often: "
-            f"{best[at['right']]:.0%} ({best[at['from']]:.0%} to {best[at['to']]:.0%}), against "
-            f"{rows[0][at['right']]:.0%} for greedy (p {best[at['p']]:.2f})."
+        budget = times * plain["tokens read"]
+        within = [row for row in rows if None not in row.values() and row["tokens read"] <= budget]
+        best = max(within, key=lambda row: row["right"])
+        sentences.append(
+            f"With at most {times} times the tokens that greedy reads, {best['strategy']} is right most "
+            f"often: {best['right']:.0%} ({best['from']:.0%} to {best['to']:.0%}), against "
+            f"{plain['right']:.0%} for greedy (p {best['p']:.2f})."
         )
-    title, costs = "Right answers and what they cost", "tokens read by the target, per problem"
-    return Result(columns, rows, says, Chart(title, costs, "right", lines, log=True))
+    return sentences
+
+
+SWEEP = Sweep(
+    names=("strategy",),
+    settings=settings,
+    decode=answer,
+    measures=lambda answers, greedy: {
+        **right_by_task(answers, SCORERS),
+        **right_with_interval(answers),
+        "forwards": fmean(one.forwards for one in answers),
+        "tokens read": fmean(one.tokens for one in answers),
+        **won_and_lost(answers, greedy),
+    },
+    says=says,
+    chart=CurvesBy(
+        "Right answers and what they cost",
+        "tokens read by the target, per problem",
+        "right",
+        lambda row: FAMILY[row["strategy"]],
+        ("tokens read", "right", "from", "to"),
+        where=lambda row: row["strategy"] == "greedy" or len(SETTINGS[FAMILY[row["strategy"]]]) > 1,
+        log=True,
+    ),
+    sampled={"problems": COUNT * len(SCORERS)},
+)
 
 
 def finding(answer: dict) -> str:
@@ -145,9 +158,13 @@ def stands(answer: dict) -> Basis:
     """Problems, each answered once by every strategy."""
     rows = {row["strategy"]: row for row in rows_of(answer)}
     best = max(rows.values(), key=lambda row: row["right"])
-    many = COUNT * len(SCORERS)
     compared = [
-        by_wins(f"right answers, {row['strategy']} against greedy", row["won"], row["lost"], many)
+        by_wins(
+            f"right answers, {row['strategy']} against greedy",
+            row["won"],
+            row["lost"],
+            COUNT * len(SCORERS),
+        )
         for row in (rows["beam 8"], best)
     ]
-    return Basis({"problems": many}, compared=compared)
+    return Basis(SWEEP.sampled, compared=compared)

@@ -7,18 +7,21 @@ token trigrams). time: measured, as a multiple of greedy's for the same problems
 divergence from human texts need such texts and are left out.
 """
 
+from dataclasses import dataclass
 from statistics import fmean
 from time import perf_counter
 from typing import Any
 
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded, prompts
+from explorer.experiments import Models
+from explorer.experiments.asked import decoded, problems_of, prompts, text_of
 from explorer.experiments.basis import Basis, by_shares
-from explorer.experiments.cost_and_accuracy import answer
+from explorer.experiments.curves import Curves
+from explorer.experiments.measures import right_by_task
 from explorer.experiments.pictures import Heat, Marked, Picture, Spread, Strip
-from explorer.experiments.reading import percent, rows_of
+from explorer.experiments.reading import Row, percent, rows_of
 from explorer.experiments.statistics import distinct, repetition
-from explorer.tasks import HELD_OUT_SEED, problems
+from explorer.experiments.sweep import Setting, Sweep
+from explorer.tasks import TASKS, Problem
 
 PAPERS = ("a-thorough-examination-of-decoding-methods-in",)
 CLOSED, COUNT = ("count", "facts", "translate", "word_problem"), 16
@@ -56,97 +59,118 @@ METHODS: dict[str, tuple[list[tuple[str, dict]], int]] = {
 }
 
 
-def row(models: Models, method: str, strategy: str, setting: dict) -> list:
-    """The results of one setting on the closed tasks, their time in seconds, and the results on stories."""
+@dataclass(frozen=True)
+class Written:
+    """A text: the answer to a problem of a task, or the continuation of a story, whose task is ""."""
+
+    task: str
+    right: bool
+    seconds: float
+    tokens: list[int]
+
+
+def written(models: Models, strategy: str, asked: Problem | str, **parameters: Any) -> Written:
+    """The answer to a problem, or what follows the beginning of a story."""
     begun = perf_counter()
-    shares = [
-        fmean([answer(models, strategy, setting, p).right for p in problems(task, COUNT, HELD_OUT_SEED)])
-        for task in progress.each(CLOSED, until=0.8)
-    ]
-    seconds = perf_counter() - begun
-    scores = [
-        decoded(models, strategy, text, TOKENS, **setting).output()
-        for text in progress.each(prompts("stories", STORIES))
-    ]
-    open_ = [fmean([repetition(text) for text in scores]), fmean([distinct([text], 3) for text in scores])]
-    setting_text = ", ".join(
-        f"{name} {value}" for name, value in setting.items() if name not in ("finishers", "form")
-    )
-    return [f"{method}: {setting_text or setting.get('form', '—')}", *shares, fmean(shares), seconds, *open_]
+    if isinstance(asked, str):
+        return Written("", False, 0.0, decoded(models, strategy, asked, TOKENS, **parameters).output())
+    output = decoded(models, strategy, asked.prompt, TOKENS, **parameters).output()
+    right = TASKS[asked.task].check(asked, text_of(models, output)).right
+    return Written(asked.task, right, perf_counter() - begun, output)
 
 
-def run(models: Models) -> Result:
-    """One row per setting; how much each method gains from tuning."""
-    columns = ["decoder", *CLOSED, "closed", "time", "repeated", "distinct-3"]
-    at = {column: i for i, column in enumerate(columns)}
-    rows, best, usual = [], {}, {}
-    methods = progress.each(METHODS.items(), weight=lambda one: len(one[1][0]))
-    for method, (settings, chosen) in methods:
-        own = [row(models, method, *setting) for setting in progress.each(settings)]
-        best[method] = (max(own, key=lambda r: r[at["closed"]]), fmean([r[at["closed"]] for r in own]))
-        usual[method] = own[chosen]
-        rows += own
-    plain = rows[0][at["time"]]
-    for one in rows:
-        one[at["time"]] /= plain
-    gains = sorted(best, key=lambda m: best[m][1] - best[m][0][at["closed"]])
-    tuned = [f"{m} {best[m][0][at['closed']] - best[m][1]:.3f}" for m in gains if len(METHODS[m][0]) > 1]
-    first, recommended = (
-        max(of, key=score)
-        for of, score in (
-            (rows, lambda r: r[at["closed"]]),
-            (list(usual.values()), lambda r: r[at["closed"]]),
-        )
-    )
-    stuck = [
-        f"{name} {usual[name][at['repeated']]:.0%}" for name in ("greedy", "beam search", "FSD-d", "top-p")
+def measures(texts: list[Written], greedy: list[Written]) -> Row:
+    """Right answers to the closed tasks and the time that these took, and the repetition in stories."""
+    closed, stories = right_by_task(texts, CLOSED), [text.tokens for text in texts if not text.task]
+    return {
+        **closed,
+        "closed": fmean(closed.values()),
+        "time": sum(text.seconds for text in texts) / sum(text.seconds for text in greedy),
+        "repeated": fmean(map(repetition, stories)),
+        "distinct-3": fmean(distinct([text], 3) for text in stories),
+    }
+
+
+def called(method: str, setting: dict) -> str:
+    """`temperature: temperature 0.5`: a setting of a method as its row is called."""
+    words = [f"{name} {value}" for name, value in setting.items() if name not in ("finishers", "form")]
+    return f"{method}: {', '.join(words) or setting.get('form', '—')}"
+
+
+def settings(models: Models) -> list[Setting]:
+    """Every setting of every method."""
+    asked = [*problems_of(CLOSED, COUNT), *((text,) for text in prompts("stories", STORIES))]
+    return [
+        Setting((called(method, given),), strategy, given, asked)
+        for method, (own, _) in METHODS.items()
+        for strategy, given in own
     ]
-    says = [
-        f"On the closed tasks the best of all settings is {first[0]} with {first[at['closed']]:.0%}; of the "
-        f"usual settings, {recommended[0]} with {recommended[at['closed']]:.0%}; greedy has "
-        f"{rows[0][at['closed']]:.0%}.",
+
+
+def by_method(rows: list[Row]) -> dict[str, list[Row]]:
+    """Method -> the rows of its settings."""
+    left = iter(rows)
+    return {method: [next(left) for _ in own] for method, (own, _) in METHODS.items()}
+
+
+def says(rows: list[Row]) -> list[str]:
+    """The best setting, the best usual one, and how much each method gains from tuning."""
+    methods = by_method(rows)
+    usual = {method: own[METHODS[method][1]] for method, own in methods.items()}
+    first, recommended = (max(of, key=lambda row: row["closed"]) for of in (rows, usual.values()))
+    gains = {
+        method: max(row["closed"] for row in own) - fmean(row["closed"] for row in own)
+        for method, own in methods.items()
+    }
+    tuned = [f"{m} {gains[m]:.3f}" for m in sorted(gains, key=lambda m: -gains[m]) if len(methods[m]) > 1]
+    stuck = [f"{name} {usual[name]['repeated']:.0%}" for name in ("greedy", "beam search", "FSD-d", "top-p")]
+    return [
+        f"On the closed tasks the best of all settings is {first['decoder']} with {first['closed']:.0%}; of "
+        f"the usual settings, {recommended['decoder']} with {recommended['closed']:.0%}; greedy has "
+        f"{rows[0]['closed']:.0%}.",
         f"Best setting minus the mean of the sweep (the price of not tuning): {', '.join(tuned)}.",
         f"Share of a story that is repeated at the usual settings: {', '.join(stuck)}.",
     ]
-    heat = [
-        (s["temperature"], r)
-        for s, r in zip(
-            [setting for settings, _ in METHODS.values() for _, setting in settings], rows, strict=True
-        )
-        if set(s) == {"temperature"}
-    ]
-    lines = [Line(name, [[t, r[at[name]]] for t, r in heat]) for name in ("closed", "repeated", "distinct-3")]
-    chart = Chart("Sampling by its temperature", "temperature", "share", lines)
-    return Result(columns, rows, says, chart, pictures=pictures(columns, rows))
 
 
-def pictures(columns: list[str], rows: list[list[Cell]]) -> list[Picture]:
+def pictures(rows: list[Row]) -> list[Picture]:
     """Every setting of every method on every task; and the gains of tuning per method."""
-    left, strips, spread = iter(rows), [], []
-    tasks, all_closed = [columns.index(task) for task in CLOSED], columns.index("closed")
-    for method, (settings, usual) in METHODS.items():
-        own = [next(left) for _ in settings]
-        names = [row[0].partition(": ")[2].removeprefix("—") for row in own]
-        strips.append(Strip(method, names, [[row[at] for row in own] for at in tasks]))
-        shares = [row[all_closed] for row in own]
-        spread.append(Marked(method, [max(shares), shares[usual], fmean(shares)]))
+    strips, spread = [], []
+    for method, own in by_method(rows).items():
+        names = [row["decoder"].partition(": ")[2].removeprefix("—") for row in own]
+        strips.append(Strip(method, names, [[row[task] for row in own] for task in CLOSED]))
+        shares = [row["closed"] for row in own]
+        spread.append(Marked(method, [max(shares), shares[METHODS[method][1]], fmean(shares)]))
     spread.sort(key=lambda row: -row.values[0])
+    what = "share of right answers, one cell per setting"
+    names = ["the best setting", "the usual one", "the mean of the sweep"]
     return [
-        Heat(
-            "Every setting on every task",
-            "share of right answers, one cell per setting",
-            list(CLOSED),
-            strips,
-            0.0,
-            1.0,
-        ),
-        Spread(
-            "Tuned, usual, on average",
-            "right on all closed tasks",
-            ["the best setting", "the usual one", "the mean of the sweep"],
-            spread,
-        ),
+        Heat("Every setting on every task", what, list(CLOSED), strips, 0.0, 1.0),
+        Spread("Tuned, usual, on average", "right on all closed tasks", names, spread),
     ]
+
+
+TEMPERATURES = {called("temperature", given): given["temperature"] for _, given in METHODS["temperature"][0]}
+SWEEP = Sweep(
+    names=("decoder",),
+    settings=settings,
+    decode=written,
+    measures=measures,
+    says=says,
+    chart=Curves(
+        "Sampling by its temperature",
+        "temperature",
+        "share",
+        {
+            column: (lambda row: TEMPERATURES[row["decoder"]], column)
+            for column in ("closed", "repeated", "distinct-3")
+        },
+        where=lambda row: row["decoder"] in TEMPERATURES,
+    ),
+    pictures=pictures,
+    sampled={"problems": len(CLOSED) * COUNT},
+    timed=True,
+)
 
 
 def by_decoder(answer: dict) -> dict[str, list[float]]:
@@ -175,4 +199,4 @@ def stands(answer: dict) -> Basis:
     many = len(CLOSED) * COUNT
     ends = max(right[widest]), many, min(right[widest]), many
     compared = by_shares(f"right answers, best against worst setting of {widest}", *ends)
-    return Basis({"problems": many}, compared=[compared])
+    return Basis(SWEEP.sampled, compared=[compared])

@@ -5,55 +5,63 @@ alpha) tokens per round (Leviathan et al. 2023, equation 1). Real positions are 
 models achieve?
 """
 
-from itertools import islice, product
-
 from decoders.trace.trace import Trace
-from explorer.experiments import Chart, Line, Models, Result
-from explorer.experiments.asked import acceptance, decoded, prompts, tokens_per_forward
-from explorer.experiments.basis import Basis, as_measured, by_pairs
-from explorer.experiments.reading import rows_of, two
-from explorer.experiments.spread import over
+from explorer.experiments.asked import cases
+from explorer.experiments.curves import Curves
+from explorer.experiments.measures import acceptance, draft_forwards_per_token, tokens_per_forward
+from explorer.experiments.reading import Row, rows_of, two
+from explorer.experiments.sweep import Difference, Setting, Sweep
 
 PAPERS = ()
 LENGTHS, PROMPTS, TOKENS = (1, 2, 3, 4, 6, 8, 12), 6, 64
 
 
-def of_length(models: Models, length: int, prompt: str, tokens: int) -> Trace:
-    """One prompt continued with drafts of one length."""
-    return decoded(models, "speculative", prompt, tokens, num_assistant_tokens=length)
+def measures(traces: list[Trace], shortest: list[Trace]) -> Row:
+    """Tokens per round, with the formula's value for the acceptance at K = 1."""
+    alpha, k = acceptance(shortest), traces[0].parameters["num_assistant_tokens"]
+    return {
+        "tokens per forward": tokens_per_forward(traces),
+        "by the formula": (1 - alpha ** (k + 1)) / (1 - alpha),
+        "acceptance": acceptance(traces),
+        "draft forwards per token": draft_forwards_per_token(traces),
+    }
 
 
-def run(models: Models) -> Result:
-    """Tokens per round for several K, greedily, with the formula's value for the acceptance at K = 1."""
-    rows, alpha = [], 0.0
-    asked = prompts("stories", PROMPTS)
-    drafted = iter(over(models, of_length, product(LENGTHS, asked, [TOKENS])))
-    each = {}
-    for length in LENGTHS:
-        traces = list(islice(drafted, len(asked)))
-        share = acceptance(traces)
-        each[length] = [tokens_per_forward([trace]) for trace in traces]
-        alpha = alpha or share
-        formula = (1 - alpha ** (length + 1)) / (1 - alpha)
-        drafts = sum(t.costs.totals()["draft_forwards"] for t in traces)
-        new = sum(t.costs.totals()["new_tokens"] for t in traces)
-        rows.append([length, tokens_per_forward(traces), formula, share, drafts / new])
-    best = max(rows, key=lambda row: row[1])
-    says = [
-        f"At K = 1 a drafted token is accepted in {alpha:.0%} of the cases; with K = {best[0]} a target "
-        f"forward yields {best[1]:.2f} tokens, where the formula gives {best[2]:.2f}.",
+def says(rows: list[Row]) -> list[str]:
+    """The length that brings most, against the formula."""
+    best = max(rows, key=lambda row: row["tokens per forward"])
+    return [
+        f"At K = 1 a drafted token is accepted in {rows[0]['acceptance']:.0%} of the cases; with K = "
+        f"{best['K']} a target forward yields {best['tokens per forward']:.2f} tokens, where the formula "
+        f"gives {best['by the formula']:.2f}.",
         "The formula treats all positions alike; where it predicts less than was measured, easy positions "
         "come in runs.",
     ]
-    lines = [
-        Line("measured", [[row[0], row[1]] for row in rows]),
-        Line("by the formula", [[row[0], row[2]] for row in rows]),
-    ]
-    columns = ["K", "tokens per forward", "by the formula", "acceptance", "draft forwards per token"]
-    chart = Chart("Tokens per target forward", "drafted tokens K", "tokens", lines)
-    gaps = [b - a for a, b in zip(each[LENGTHS[0]], each[LENGTHS[-1]], strict=True)]
-    compared = [by_pairs(f"tokens per target forward, K {LENGTHS[-1]} against {LENGTHS[0]}", gaps)]
-    return Result(columns, rows, says, chart, compared=compared)
+
+
+SWEEP = Sweep(
+    names=("K",),
+    settings=lambda models: [
+        Setting((k,), "speculative", {"num_assistant_tokens": k}, cases("stories", PROMPTS, TOKENS))
+        for k in LENGTHS
+    ],
+    measures=measures,
+    says=says,
+    chart=Curves(
+        "Tokens per target forward",
+        "drafted tokens K",
+        "tokens",
+        {"measured": ("K", "tokens per forward"), "by the formula": ("K", "by the formula")},
+    ),
+    differences=(
+        Difference(
+            "tokens per target forward, K {0[K]} against {1[K]}",
+            tokens_per_forward,
+            lambda rows: (rows[-1], rows[0]),
+        ),
+    ),
+    sampled={"prompts": PROMPTS},
+)
 
 
 def finding(answer: dict) -> str:
@@ -66,8 +74,3 @@ def finding(answer: dict) -> str:
         f"forwards and yields {two(long['tokens per forward'])} tokens per target forward instead of "
         f"{two(short['tokens per forward'])}."
     )
-
-
-def stands(answer: dict) -> Basis:
-    """Prompts, decoded greedily."""
-    return Basis({"prompts": PROMPTS}, compared=as_measured(answer))

@@ -10,19 +10,20 @@ right where alpha 0 is wrong; lost: the reverse; p: of a sign test on these.
 import math
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments import Models
 from explorer.experiments.asked import decoded
 from explorer.experiments.basis import Basis, by_shares
-from explorer.experiments.reading import percent, rows_with
-from explorer.experiments.spread import over
-from explorer.experiments.statistics import sign_test
+from explorer.experiments.curves import CurvesBy
+from explorer.experiments.measures import forwards_per_written_token, right_with_interval, won_and_lost
+from explorer.experiments.reading import Row, percent, rows_with
+from explorer.experiments.sweep import Setting, Sweep
 from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.tasks.facts import COLOURS
-from visualizers.analysis.calibration import wilson
 
 PAPERS = ()
 COUNT, TOKENS = 60, 5
@@ -87,17 +88,12 @@ def overlap(text: str, evidence: str) -> float:
     return sum(word in words(evidence) for word in words(text)) / max(1, len(words(text)))
 
 
-def weighed(models: Models, item: Item, alpha: float) -> Trace:
-    """The answer with the evidence weighted by `alpha`; the question is in both views."""
-    return decoded(models, "context_aware", item.prompt, TOKENS, alpha=alpha, context=item.evidence)
-
-
 def answer_text(trace: Trace) -> str:
     """What was written, without the end-of-text token."""
     return trace.text().split("<|")[0]
 
 
-def gain(traces: list[Trace]) -> float | None:
+def gain(traces: Sequence[Trace]) -> float | None:
     """Bits by which the evidence made a token more likely, on average; None if there was only one view."""
     scores = [e for t in traces for s in t.steps for e in s.of(Measure) if e.name == ScoreName.CONTRAST]
     gains = [
@@ -106,54 +102,72 @@ def gain(traces: list[Trace]) -> float | None:
     return sum(gains) / len(gains) / math.log(2) if gains else None
 
 
-def row(kind: str, alpha: float, items: list[Item], traces: list[Trace], plain: list[bool]) -> list[Cell]:
-    """The results of one alpha on one kind; `plain`: where alpha 0 was right."""
-    texts = [answer_text(trace) for trace in traces]
-    right = [begins(text, item.right) for text, item in zip(texts, items, strict=True)]
-    usual = [begins(text, item.usual) for text, item in zip(texts, items, strict=True)]
-    shared = [overlap(text, item.evidence) for text, item in zip(texts, items, strict=True)]
-    forwards = sum(t.costs.totals()["target_forwards"] for t in traces)
-    cost = forwards / sum(len(t.output()) for t in traces)
-    won = sum(a and not b for a, b in zip(right, plain, strict=True))
-    lost = sum(b and not a for a, b in zip(right, plain, strict=True))
-    count = len(items)
-    share = [sum(right) / count, *wilson(sum(right), count), sum(usual) / count]
-    return [kind, alpha, *share, sum(shared) / count, gain(traces), cost, won, lost, sign_test(won, lost)]
+@dataclass(frozen=True)
+class Answered:
+    """An answer, whether it is that of the evidence or the usual one, and its share of evidence words."""
+
+    trace: Trace
+    right: bool
+    usual: bool
+    shared: float
 
 
-def run(models: Models) -> Result:
-    """One row per kind of prompt and alpha, and one curve per kind."""
-    rows, lines, says = [], [], []
-    prompts = {kind: unusual(kind, COUNT) for kind in FORMS} | {"fact sheets": sheets(COUNT)}
-    for kind, items in progress.each(prompts.items()):
-        plain: list[bool] = []
-        for alpha in progress.each(ALPHAS):
-            traces = over(models, weighed, [(item, alpha) for item in items])
-            plain = plain or [begins(answer_text(t), i.right) for t, i in zip(traces, items, strict=True)]
-            rows.append(row(kind, alpha, items, traces, plain))
-        mine = rows[-len(ALPHAS) :]
-        lines.append(Line(kind, [r[1:5] for r in mine]))
-        best = max(mine[1:], key=lambda r: r[2])
-        verb = "rises" if best[2] > mine[0][2] else "goes"
-        says.append(
-            f"{kind}: the share of right answers {verb} from {mine[0][2]:.0%} at alpha 0 to "
-            f"{best[2]:.0%} at the best alpha, {best[1]:g} (p {best[-1]:.2f})."
-        )
-    columns = [
-        "prompts",
-        "alpha",
-        "right",
-        "from",
-        "to",
-        "usual",
-        "words of the evidence",
-        "gained bits",
-        "forwards per token",
-        "won",
-        "lost",
-        "p",
+def weighed(models: Models, strategy: str, item: Item, **parameters: float) -> Answered:
+    """The answer with the evidence weighted by `alpha`; the question is in both views."""
+    trace = decoded(models, strategy, item.prompt, TOKENS, context=item.evidence, **parameters)
+    text = answer_text(trace)
+    return Answered(trace, begins(text, item.right), begins(text, item.usual), overlap(text, item.evidence))
+
+
+def settings(models: Models) -> list[Setting]:
+    """Every kind of prompt with every alpha."""
+    asked = {kind: unusual(kind, COUNT) for kind in FORMS} | {"fact sheets": sheets(COUNT)}
+    return [
+        Setting((kind, alpha), "context_aware", {"alpha": alpha}, [(item,) for item in items])
+        for kind, items in asked.items()
+        for alpha in ALPHAS
     ]
-    return Result(columns, rows, says, Chart("Answers that follow the evidence", "alpha", "right", lines))
+
+
+def measures(answers: list[Answered], plain: list[Answered]) -> Row:
+    """Right and usual answers, the effect of the evidence, and what a token costs; `plain`: of alpha 0."""
+    traces, count = [one.trace for one in answers], len(answers)
+    return {
+        **right_with_interval(answers),
+        "usual": sum(one.usual for one in answers) / count,
+        "words of the evidence": sum(one.shared for one in answers) / count,
+        "gained bits": gain(traces),
+        "forwards per token": forwards_per_written_token(traces),
+        **won_and_lost(answers, plain),
+    }
+
+
+def says(rows: list[Row]) -> list[str]:
+    """Each kind at alpha 0 and at its best alpha."""
+    sentences = []
+    for kind in dict.fromkeys(row["prompts"] for row in rows):
+        plain, *others = (row for row in rows if row["prompts"] == kind)
+        best = max(others, key=lambda row: row["right"])
+        verb = "rises" if best["right"] > plain["right"] else "goes"
+        sentences.append(
+            f"{kind}: the share of right answers {verb} from {plain['right']:.0%} at alpha 0 to "
+            f"{best['right']:.0%} at the best alpha, {best['alpha']:g} (p {best['p']:.2f})."
+        )
+    return sentences
+
+
+SWEEP = Sweep(
+    names=("prompts", "alpha"),
+    settings=settings,
+    decode=weighed,
+    measures=measures,
+    within="prompts",
+    says=says,
+    chart=CurvesBy(
+        "Answers that follow the evidence", "alpha", "right", "prompts", ("alpha", "right", "from", "to")
+    ),
+    sampled={"prompts of each kind": COUNT},
+)
 
 
 def finding(answer: dict) -> str:
@@ -170,4 +184,4 @@ def stands(answer: dict) -> Basis:
     """Prompts of both forms."""
     asked, stated = (rows_with(answer, "prompts", kind)[0]["right"] for kind in FORMS)
     compared = by_shares("right answers, asked against told", asked, COUNT, stated, COUNT)
-    return Basis({"prompts of each kind": COUNT}, compared=[compared])
+    return Basis(SWEEP.sampled, compared=[compared])

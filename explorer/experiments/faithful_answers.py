@@ -9,16 +9,20 @@ right answers, with the standard error over questions.
 """
 
 import math
+from dataclasses import dataclass
 from itertools import islice
 from statistics import fmean, stdev
+from typing import Any
 
 from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments import Models, progress
 from explorer.experiments.asked import decoded
 from explorer.experiments.basis import Basis, by_error
+from explorer.experiments.curves import CurvesBy
 from explorer.experiments.evidence import Item, answer_text, gain, overlap, sheets, unusual, words
-from explorer.experiments.reading import moved, percent, rows_with
-from explorer.experiments.spread import over
+from explorer.experiments.measures import forwards_per_written_token
+from explorer.experiments.reading import Row, moved, percent, rows_with
+from explorer.experiments.sweep import Setting, Sweep
 from visualizers.analysis.calibration import Z
 
 PAPERS = ("context-aware-decoding-reduces-hallucination-in-query",)
@@ -32,24 +36,58 @@ def own(models: Models, item: Item) -> list[str]:
     return words(answer_text(decoded(models, "greedy", item.prompt.removeprefix(item.evidence), TOKENS)))
 
 
-def asked(models: Models) -> dict[str, list[tuple[Item, list[str]]]]:
-    """Kind -> questions to which the document's answer differs from the model's own, and that own answer."""
+def asked(models: Models) -> dict[str, list[tuple[int, Item, list[str]]]]:
+    """Kind -> questions to which the document's answer differs from the model's own: number, question, own
+    answer.
+    """
     lands = list(dict.fromkeys(unusual("unusual, asked", 2 * COUNT)))  # without duplicates
     results = {}
     for kind, items in progress.each({"fact sheets": sheets(2 * COUNT), "unusual lands": lands}.items()):
         pairs = ((item, own(models, item)) for item in progress.each(items))
         differing = (pair for pair in pairs if pair[1] != words(pair[0].right))
-        results[kind] = list(islice(differing, COUNT))
+        results[kind] = [(at, *pair) for at, pair in enumerate(islice(differing, COUNT))]
     return results
 
 
-def drawn(models: Models, item: Item, number: int, alpha: float) -> list[Trace]:
+@dataclass(frozen=True)
+class Drawn:
+    """The answers to a question: which are right, and which are the model's own; the overlap of each."""
+
+    traces: list[Trace]
+    right: list[bool]
+    own: list[bool]
+    overlaps: list[float]
+
+
+def drawn(
+    models: Models, strategy: str, number: int, item: Item, belief: list[str], **parameters: Any
+) -> Drawn:
     """The answers to question `number`; all alphas use the same random numbers, which differ between
     questions.
     """
-    given = {"alpha": alpha, "context": item.evidence, **DRAWN}
+    given = {"context": item.evidence, **DRAWN, **parameters}
     seeds = range(number * SEEDS, (number + 1) * SEEDS)
-    return [decoded(models, "context_aware", item.prompt, TOKENS, seed, **given) for seed in seeds]
+    return judged(
+        [decoded(models, strategy, item.prompt, TOKENS, seed, **given) for seed in seeds], item, belief
+    )
+
+
+def judged(traces: list[Trace], item: Item, belief: list[str]) -> Drawn:
+    """What the answers to a question say."""
+    texts = [answer_text(trace) for trace in traces]
+    right, own = ([words(text) == wanted for text in texts] for wanted in (words(item.right), belief))
+    return Drawn(traces, right, own, [overlap(text, item.evidence) for text in texts])
+
+
+def settings(models: Models) -> list[Setting]:
+    """Every kind of question with every alpha."""
+    with progress.part(0.1):
+        kinds = asked(models)
+    return [
+        Setting((kind, len(cases), alpha), "context_aware", {"alpha": alpha}, cases)
+        for kind, cases in kinds.items()
+        for alpha in ALPHAS
+    ]
 
 
 def error(values: list[float]) -> float:
@@ -57,72 +95,60 @@ def error(values: list[float]) -> float:
     return stdev(values) / math.sqrt(len(values))
 
 
-def row(
-    alpha: float, questions: list[tuple[Item, list[str]]], answers: list[list[Trace]], plain: list[float]
-) -> tuple[list[Cell], list[float]]:
-    """The results of one alpha, and the share of right answers to each question; `plain`: those of alpha
-    0.
-    """
-    pairs = list(zip(questions, answers, strict=True))
-    texts = [(item, belief, answer_text(trace)) for (item, belief), traces in pairs for trace in traces]
-    right = [fmean(words(answer_text(t)) == words(item.right) for t in traces) for (item, _), traces in pairs]
-    leads = [one - other for one, other in zip(right, plain or right, strict=True)]
+def measures(questions: list[Drawn], plain: list[Drawn]) -> Row:
+    """The results of one alpha; `plain`: those of alpha 0."""
+    right, before = ([fmean(one.right) for one in some] for some in (questions, plain))
+    leads = [one - other for one, other in zip(right, before, strict=True)]
     share, half = fmean(right), Z * error(right)
-    beliefs = fmean(words(text) == belief for _, belief, text in texts)
-    shared = fmean(overlap(text, item.evidence) for item, _, text in texts)
-    traces = [trace for some in answers for trace in some]
-    cost = sum(t.costs.totals()["target_forwards"] for t in traces) / sum(len(t.output()) for t in traces)
-    interval = [max(0.0, share - half), min(1.0, share + half)]
-    cells = [alpha, share, *interval, beliefs, shared, gain(traces), cost, fmean(leads), error(leads)]
-    return cells, right
+    traces = [trace for question in questions for trace in question.traces]
+    return {
+        "right": share,
+        "from": max(0.0, share - half),
+        "to": min(1.0, share + half),
+        "its own": fmean(own for question in questions for own in question.own),
+        "overlap": fmean(shared for question in questions for shared in question.overlaps),
+        "gained bits": gain(traces),
+        "forwards per token": forwards_per_written_token(traces),
+        "ahead": fmean(leads),
+        "± error": error(leads),
+    }
 
 
-def run(models: Models) -> Result:
-    """One row per kind of question and alpha; curves of right answers over alpha."""
-    rows, lines, says = [], [], []
-    with progress.part(0.1):
-        kinds = asked(models)
-    for kind, questions in progress.each(kinds.items(), weight=lambda one: len(one[1])):
-        mine, plain = [], []
-        for alpha in progress.each(ALPHAS):
-            numbered = [(item, at, alpha) for at, (item, _) in enumerate(questions)]
-            answers = over(models, drawn, numbered)
-            cells, right = row(alpha, questions, answers, plain)
-            plain = plain or right
-            mine.append(cells)
-        rows += [[kind, len(questions), *cells] for cells in mine]
-        lines.append(Line(kind, [cells[:4] for cells in mine]))
-        says.append(comparison(f"{len(questions)} {kind}", mine))
-    columns = [
-        "document",
-        "questions",
+def says(rows: list[Row]) -> list[str]:
+    """The change from alpha 0 to one half, for each kind of question."""
+    kinds = dict.fromkeys(row["document"] for row in rows)
+    return [comparison([row for row in rows if row["document"] == kind]) for kind in kinds]
+
+
+def comparison(rows: list[Row]) -> str:
+    """The change from alpha 0 to one half."""
+    first, half = rows[0], next(row for row in rows if row["alpha"] == 0.5)
+    lead, spread = half["ahead"], half["± error"]
+    verb = "rise" if lead > 2 * spread else "fall" if lead < -2 * spread else "go, without a clear change,"
+    return (
+        f"{first['questions']} {first['document']}: right answers {verb} from {first['right']:.1%} at alpha "
+        f"0 to {half['right']:.1%} at 0.5 ({lead:+.3f} ± {spread:.3f}), and the model's own answers go from "
+        f"{first['its own']:.1%} to {half['its own']:.1%}, for {half['forwards per token']:.1f} forwards per "
+        "token."
+    )
+
+
+SWEEP = Sweep(
+    names=("document", "questions", "alpha"),
+    settings=settings,
+    decode=drawn,
+    measures=measures,
+    within="document",
+    says=says,
+    chart=CurvesBy(
+        "Drawn answers that are the document's",
         "alpha",
         "right",
-        "from",
-        "to",
-        "its own",
-        "overlap",
-        "gained bits",
-        "forwards per token",
-        "ahead",
-        "± error",
-    ]
-    return Result(
-        columns, rows, says, Chart("Drawn answers that are the document's", "alpha", "right", lines)
-    )
-
-
-def comparison(who: str, rows: list[list[Cell]]) -> str:
-    """The change from alpha 0 to one half."""
-    first, half = rows[0], next(row for row in rows if row[0] == 0.5)
-    lead, spread = half[-2:]
-    verb = "rise" if lead > 2 * spread else "fall" if lead < -2 * spread else "go, without a clear change,"
-    ahead = f"{lead:+.3f}".replace("-", "−")
-    return (
-        f"{who}: right answers {verb} from {first[1]:.1%} at alpha 0 to {half[1]:.1%} at 0.5 ({ahead} ± "
-        f"{spread:.3f}), and the model's own answers go from {first[4]:.1%} to {half[4]:.1%}, for "
-        f"{half[7]:.1f} forwards per token."
-    )
+        "document",
+        ("alpha", "right", "from", "to"),
+    ),
+    sampled={"questions": COUNT, "answers to each": SEEDS},
+)
 
 
 def finding(answer: dict) -> str:

@@ -6,20 +6,19 @@ guesses are made and refined. Here each strategy is classified by what its own r
 """
 
 from collections import Counter
-from itertools import islice, product
 
 from decoders.registry import strategies
 from decoders.suitability import runs
 from decoders.trace.events import Cell, Propose
-from explorer.experiments import Models, Result
-from explorer.experiments.asked import decoded, prompts, tokens_per_forward
-from explorer.experiments.basis import Basis, as_measured, by_pairs
+from decoders.trace.trace import Trace
+from explorer.experiments import Models
+from explorer.experiments.asked import cases
+from explorer.experiments.measures import tokens_per_forward
 from explorer.experiments.reading import Row, rows_of, two
-from explorer.experiments.spread import over
+from explorer.experiments.sweep import Difference, Setting, Sweep
 
 PAPERS = ("closer-look-at-efficient-inference-methods", "speculative-decoding-and-beyond")
 PROMPTS, TOKENS = 4, 48
-COLUMNS = ["strategy", "guesses are made by", "tested as", "works on", "tokens per forward"]
 SOURCES = {  # source of drafted nodes -> (how guesses are made, which side of decoding is improved)
     "draft": ("a second model", "draft"),
     "prompt": ("retrieval from the text", "draft"),
@@ -31,7 +30,17 @@ SOURCES = {  # source of drafted nodes -> (how guesses are made, which side of d
 }
 
 
-def cell(traces: list) -> tuple[str, str, str]:
+def settings(models: Models) -> list[Setting]:
+    """Every strategy that speculates and can run with these models, with its defaults."""
+    names = [
+        name
+        for name, strategy in strategies().items()
+        if strategy.family in ("speculative", "parallel") and runs(strategy, models)
+    ]
+    return [Setting((name,), name, {}, cases("stories", PROMPTS, TOKENS)) for name in names]
+
+
+def place(traces: list[Trace]) -> tuple[str, str, str]:
     """(how guesses are made, how they are refined, side) of one strategy, from its traces."""
     drafted = [
         proposed
@@ -52,35 +61,21 @@ def cell(traces: list) -> tuple[str, str, str]:
     return made, "tree" if any(proposed.slot for proposed in drafted) else "chain", side
 
 
-def run(models: Models) -> Result:
-    """One row per strategy, sorted by how its guesses are made."""
-    rows, each = [], {}
-    names = [
-        name
-        for name, strategy in strategies().items()
-        if strategy.family in ("speculative", "parallel") and runs(strategy, models)
-    ]
-    asked = prompts("stories", PROMPTS)
-    made_by_all = iter(over(models, decoded, product(names, asked, [TOKENS])))
-    for name in names:
-        traces = list(islice(made_by_all, len(asked)))
-        made, refined, side = cell(traces)
-        rows.append([name, made, refined, side, tokens_per_forward(traces)])
-        each[name] = [tokens_per_forward([trace]) for trace in traces]
-    rows.sort(key=lambda row: (row[1], row[2], -row[4]))
-    best = max(rows, key=lambda row: row[4])
-    says = [
-        f"With default settings {best[0]} has the longest effective decoding length on stories: "
-        f"{best[4]:.2f} tokens per target forward.",
+def measures(traces: list[Trace], _: list[Trace]) -> Row:
+    """The place on the map, and how far the strategy gets."""
+    places = dict(zip(("guesses are made by", "tested as", "works on"), place(traces), strict=True))
+    return places | {"tokens per forward": tokens_per_forward(traces)}
+
+
+def says(rows: list[Row]) -> list[str]:
+    """The strategy that gets furthest."""
+    best = max(rows, key=lambda row: row["tokens per forward"])
+    return [
+        f"With default settings {best['strategy']} has the longest effective decoding length on stories: "
+        f"{best['tokens per forward']:.2f} tokens per target forward.",
         "Change the draft side alone, or the verifier alone, in the strategy speculation, and see which "
         "moves it.",
     ]
-    compared = []
-    for best, second in (some[:2] for some in ranked([dict(zip(COLUMNS, row, strict=True)) for row in rows])):
-        names = best["strategy"], second["strategy"]
-        gaps = [a - b for a, b in zip(*(each[name] for name in names), strict=True)]
-        compared.append(by_pairs(f"tokens per target forward, {names[0]} against {names[1]}", gaps))
-    return Result(COLUMNS, rows, says, compared=compared)
 
 
 def ranked(rows: list[Row]) -> tuple[list[Row], list[Row]]:
@@ -92,6 +87,26 @@ def ranked(rows: list[Row]) -> tuple[list[Row], list[Row]]:
     return with_draft, alone
 
 
+def ahead(with_draft: bool) -> Difference:
+    """The lead of the best strategy over the second, with a second model or without one."""
+    return Difference(
+        "tokens per target forward, {0[strategy]} against {1[strategy]}",
+        tokens_per_forward,
+        lambda rows: tuple(ranked(rows)[not with_draft][:2]),
+    )
+
+
+SWEEP = Sweep(
+    names=("strategy",),
+    settings=settings,
+    measures=measures,
+    says=says,
+    differences=(ahead(with_draft=True), ahead(with_draft=False)),
+    order=lambda row: (row["guesses are made by"], row["tested as"], -row["tokens per forward"]),
+    sampled={"prompts": PROMPTS},
+)
+
+
 def finding(answer: dict) -> str:
     """The longest step, with a second model and without one."""
     best, other = (rows[0] for rows in ranked(rows_of(answer)))
@@ -100,8 +115,3 @@ def finding(answer: dict) -> str:
         f"tokens per target forward; without one it is {other['strategy']}, with "
         f"{two(other['tokens per forward'])}."
     )
-
-
-def stands(answer: dict) -> Basis:
-    """Prompts, each continued once by every strategy."""
-    return Basis({"prompts": PROMPTS}, compared=as_measured(answer))

@@ -7,24 +7,27 @@ answers are right with each noise, and how much more likely does the real instru
 noise? won: right where plain decoding is wrong; lost: the reverse; p: of a sign test on these.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded
+from explorer.experiments import Models
+from explorer.experiments.asked import decoded, problems_of
 from explorer.experiments.basis import Basis, by_wins
+from explorer.experiments.curves import Curves
 from explorer.experiments.evidence import answer_text, gain
-from explorer.experiments.reading import count, percent, rows_of
-from explorer.experiments.spread import over
-from explorer.experiments.statistics import sign_test
-from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
-from visualizers.analysis.calibration import wilson
+from explorer.experiments.measures import right_by_task, right_with_interval, won_and_lost
+from explorer.experiments.reading import Row, count, percent, rows_of
+from explorer.experiments.sweep import Setting, Sweep
+from explorer.tasks import TASKS, Problem
 
 PAPERS = ("distort-distract-decode",)
 COUNT, TOKENS, EPSILON = 12, 24, 0.3
 ASKED = ("copy", "reverse", "sort", "last", "upper", "opposite", "translate", "python")
 PLAIN = "plain decoding"
-NOISES = (PLAIN, "opposite", "none", "shortened and shuffled", "random words")
+NOISES = {PLAIN: {"epsilon": 0.0}} | {
+    noise: {"epsilon": EPSILON, "noise": noise}
+    for noise in ("opposite", "none", "shortened and shuffled", "random words")
+}
 
 
 def phrased(problem: Problem) -> Problem:
@@ -32,46 +35,55 @@ def phrased(problem: Problem) -> Problem:
     return replace(problem, prompt=problem.prompt.replace(": ", ":\n", 1))
 
 
-def answers(models: Models, noise: str, task: str) -> tuple[list[bool], list[Trace]]:
-    """Which problems of a task are solved with a kind of noise, and the traces."""
-    given = {"epsilon": 0.0} if noise == PLAIN else {"epsilon": EPSILON, "noise": noise}
-    asked = [phrased(problem) for problem in problems(task, COUNT, HELD_OUT_SEED)]
-    traces = over(models, decoded, [("instructive", p.prompt, TOKENS) for p in asked], **given)
-    checks = zip(asked, traces, strict=True)
-    return [TASKS[task].check(p, answer_text(trace)).right for p, trace in checks], traces
+@dataclass(frozen=True)
+class Answered:
+    """An answer to a problem of a task."""
+
+    task: str
+    trace: Trace
+    right: bool
 
 
-def row(noise: str, answered: dict[str, tuple[list[bool], list[Trace]]], plain: list[bool]) -> list[Cell]:
-    """The results of one kind of noise on all tasks; `plain`: where plain decoding was right."""
-    right = [one for rights, _ in answered.values() for one in rights]
-    traces = [trace for _, some in answered.values() for trace in some]
-    won = sum(a and not b for a, b in zip(right, plain, strict=True))
-    lost = sum(b and not a for a, b in zip(right, plain, strict=True))
-    by_task = [sum(rights) / len(rights) for rights, _ in answered.values()]
-    share = [sum(right) / len(right), *wilson(sum(right), len(right))]
-    return [noise, *by_task, *share, gain(traces), won, lost, sign_test(won, lost)]
+def answered(models: Models, strategy: str, problem: Problem, **parameters: float | str) -> Answered:
+    """One problem, with its instruction on a line of its own."""
+    asked = phrased(problem)
+    trace = decoded(models, strategy, asked.prompt, TOKENS, **parameters)
+    return Answered(asked.task, trace, TASKS[asked.task].check(asked, answer_text(trace)).right)
 
 
-def run(models: Models) -> Result:
-    """One row per kind of noise; a chart of right answers over the distance of the two distributions."""
-    rows: list[list[Cell]] = []
-    plain: list[bool] = []
-    columns = ["noise", *ASKED, "right", "from", "to", "gained bits", "won", "lost", "p"]
-    at = {column: i for i, column in enumerate(columns)}
-    for noise in progress.each(NOISES):
-        by_task = {task: answers(models, noise, task) for task in progress.each(ASKED)}
-        plain = plain or [one for rights, _ in by_task.values() for one in rights]
-        rows.append(row(noise, by_task, plain))
-    own, best = rows[0], max(rows[1:], key=lambda r: r[at["right"]])
-    says = [
-        f"Without subtracting anything, {own[at['right']]:.0%} of the answers are right "
-        f"({own[at['from']]:.0%} to {own[at['to']]:.0%}).",
-        f"Of the noises, “{best[0]}” does best: {best[at['right']]:.0%}, with {best[at['won']]} won and "
-        f"{best[at['lost']]} lost (p {best[at['p']]:.2f}).",
+def says(rows: list[Row]) -> list[str]:
+    """Plain decoding, and the best noise."""
+    own, best = rows[0], max(rows[1:], key=lambda row: row["right"])
+    return [
+        f"Without subtracting anything, {own['right']:.0%} of the answers are right "
+        f"({own['from']:.0%} to {own['to']:.0%}).",
+        f"Of the noises, “{best['noise']}” does best: {best['right']:.0%}, with {best['won']} won and "
+        f"{best['lost']} lost (p {best['p']:.2f}).",
     ]
-    points = sorted([r[at["gained bits"]], r[at["right"]]] for r in rows[1:])
-    title = "Right answers by how far the noise is off"
-    return Result(columns, rows, says, Chart(title, "gained bits", "right", [Line("noises", points)]))
+
+
+SWEEP = Sweep(
+    names=("noise",),
+    settings=lambda models: [
+        Setting((noise,), "instructive", given, problems_of(ASKED, COUNT)) for noise, given in NOISES.items()
+    ],
+    decode=answered,
+    measures=lambda answers, plain: {
+        **right_by_task(answers, ASKED),
+        **right_with_interval(answers),
+        "gained bits": gain([one.trace for one in answers]),
+        **won_and_lost(answers, plain),
+    },
+    says=says,
+    chart=Curves(
+        "Right answers by how far the noise is off",
+        "gained bits",
+        "right",
+        {"noises": ("gained bits", "right")},
+        where=lambda row: row["noise"] != PLAIN,
+    ),
+    sampled={"problems": COUNT * len(ASKED)},
+)
 
 
 def finding(answer: dict) -> str:
@@ -93,6 +105,5 @@ def finding(answer: dict) -> str:
 def stands(answer: dict) -> Basis:
     """Problems, each answered under every noise."""
     best = max(rows_of(answer)[1:], key=lambda row: row["right"])
-    many = COUNT * len(ASKED)
-    compared = by_wins("right answers, best noise against none", best["won"], best["lost"], many)
-    return Basis({"problems": many}, compared=[compared])
+    wins = best["won"], best["lost"], COUNT * len(ASKED)
+    return Basis(SWEEP.sampled, compared=[by_wins("right answers, best noise against none", *wins)])

@@ -6,15 +6,16 @@ are, 1 if all are equal; repeated: the share of a text's runs of four tokens tha
 how surprising the target finds a token of the text, on average.
 """
 
-from itertools import product
+from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
-from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments import Models
 from explorer.experiments.asked import decoded, own_logprob, prompts
-from explorer.experiments.basis import Basis, as_measured, by_pairs
-from explorer.experiments.reading import percent, rows_of
-from explorer.experiments.spread import over
+from explorer.experiments.curves import Curves
+from explorer.experiments.reading import Row, percent, rows_of
 from explorer.experiments.statistics import distinct, repetition, self_bleu
+from explorer.experiments.sweep import Difference, Setting, Sweep, titled
 
 PAPERS = ()
 PROMPTS, SEEDS, TOKENS = 8, 6, 64
@@ -41,54 +42,92 @@ SETTINGS: list[tuple[str, dict]] = [
     ("mirostat", {"tau": 4.0}),
 ]
 DRAWING = ("sample", "mirostat")
-CURVE = "temperature"
+TEMPERATURES = {titled(*one): one[1]["temperature"] for one in SETTINGS if "temperature" in one[1]}
+GREEDY, PLAIN = "greedy", titled("sample", {"temperature": 1.0})  # with which the most repetitive is compared
 
 
-def continued(models: Models, name: str, beginning: str, setting: dict, seed: int) -> tuple[list[int], float]:
-    """A text's tokens, and the target's mean surprisal per token in nats."""
-    trace = decoded(models, name, beginning, TOKENS, seed, **setting)
-    output = trace.output()
-    return output, -own_logprob(models, trace.prompt, output) / len(output)
+@dataclass(frozen=True)
+class Texts:
+    """The texts after one beginning, and the target's mean surprisal per token of each, in nats."""
+
+    tokens: list[list[int]]
+    nats: list[float]
 
 
-def run(models: Models) -> Result:
-    """One row per setting; curves of the share of distinct trigrams and of surprisal over temperature."""
-    beginnings = prompts("stories", PROMPTS)
-    rows, each = [], {}
-    curves = {"distinct-3": [], "repeated": [], "self-BLEU": []}
-    settings = progress.each(SETTINGS, weight=lambda one: SEEDS if one[0] in DRAWING else 1)
-    for name, setting in settings:
-        seeds = SEEDS if name in DRAWING else 1
-        texts = over(models, continued, product([name], beginnings, [setting], range(seeds)))
-        groups = [[text for text, _ in texts[at : at + seeds]] for at in range(0, len(texts), seeds)]
-        surprises = [nats for _, nats in texts]
-        two, three = (fmean([distinct(group, n) for group in groups]) for n in (2, 3))
-        alike = fmean([self_bleu(group) for group in groups]) if seeds > 1 else None
-        again = fmean([repetition(text) for group in groups for text in group])
-        title = ", ".join([name, *(f"{key} {value}" for key, value in setting.items())])
-        rows.append([title, two, three, alike, again, fmean(surprises)])
-        each[title] = [fmean([repetition(text) for text in group]) for group in groups]
-        if CURVE in setting:
-            for label, value in (("distinct-3", three), ("repeated", again), ("self-BLEU", alike)):
-                curves[label].append([setting[CURVE], value])
-    columns = ["strategy", "distinct-2", "distinct-3", "self-BLEU", "repeated", "nats"]
-    stuck, drawn = max(rows, key=lambda r: r[4]), [r for r in rows if r[3] is not None]
-    alike, unlike = max(drawn, key=lambda r: r[3]), min(drawn, key=lambda r: r[3])
-    says = [
-        f"{stuck[0]} repeats itself most: {stuck[4]:.0%} of its runs of four tokens are not new.",
-        f"The texts of {alike[0]} are most alike (self-BLEU {alike[3]:.2f}), those of {unlike[0]} least "
-        f"({unlike[3]:.2f}).",
+def continued(models: Models, strategy: str, beginning: str, **parameters: Any) -> Texts:
+    """One beginning; with several seeds if the strategy draws."""
+    seeds = range(SEEDS if strategy in DRAWING else 1)
+    traces = [decoded(models, strategy, beginning, TOKENS, seed, **parameters) for seed in seeds]
+    texts = [trace.output() for trace in traces]
+    own = [own_logprob(models, trace.prompt, trace.output()) for trace in traces]
+    return Texts(texts, [-nats / len(text) for nats, text in zip(own, texts, strict=True)])
+
+
+def repeated(outcomes: list[Texts]) -> float:
+    """The share of a text's runs of four tokens that have occurred before."""
+    return fmean(repetition(text) for one in outcomes for text in one.tokens)
+
+
+def measures(outcomes: list[Texts], _: list[Texts]) -> Row:
+    """How alike and repetitive the texts are, and how surprising a token; self-BLEU needs several texts."""
+    groups = [one.tokens for one in outcomes]
+    return {
+        "distinct-2": fmean(distinct(texts, 2) for texts in groups),
+        "distinct-3": fmean(distinct(texts, 3) for texts in groups),
+        "self-BLEU": fmean(map(self_bleu, groups)) if len(groups[0]) > 1 else None,
+        "repeated": repeated(outcomes),
+        "nats": fmean(nats for one in outcomes for nats in one.nats),
+    }
+
+
+def most_repeated(rows: list[Row]) -> Row:
+    """The setting that repeats itself most."""
+    return max(rows, key=lambda row: row["repeated"])
+
+
+def says(rows: list[Row]) -> list[str]:
+    """The extremes in repetition and in likeness."""
+    stuck, drawn = most_repeated(rows), [row for row in rows if row["self-BLEU"] is not None]
+    alike, unlike = (pick(drawn, key=lambda row: row["self-BLEU"]) for pick in (max, min))
+    return [
+        f"{stuck['strategy']} repeats itself most: {stuck['repeated']:.0%} of its runs of four tokens are "
+        "not new.",
+        f"The texts of {alike['strategy']} are most alike (self-BLEU {alike['self-BLEU']:.2f}), those of "
+        f"{unlike['strategy']} least ({unlike['self-BLEU']:.2f}).",
     ]
-    lines = [Line(label, points) for label, points in curves.items()]
-    chart = Chart("Samples and their temperature", "temperature", "share", lines)
-    compared = [
-        by_pairs(
-            f"repeated, {stuck[0].partition(',')[0]} against {name}",
-            [a - b for a, b in zip(each[stuck[0]], each[name], strict=True)],
-        )
-        for name in ("greedy", "sample, temperature 1.0")
-    ]
-    return Result(columns, rows, says, chart, compared=compared)
+
+
+def more_than(name: str) -> Difference:
+    """The setting that repeats itself most against another."""
+    return Difference(
+        lambda stuck, row: f"repeated, {stuck['strategy'].partition(',')[0]} against {name}",
+        repeated,
+        lambda rows: (most_repeated(rows), next(row for row in rows if row["strategy"] == name)),
+    )
+
+
+SWEEP = Sweep(
+    names=("strategy",),
+    settings=lambda models: [
+        Setting((titled(*one),), *one, [(beginning,) for beginning in prompts("stories", PROMPTS)])
+        for one in SETTINGS
+    ],
+    decode=continued,
+    measures=measures,
+    says=says,
+    chart=Curves(
+        "Samples and their temperature",
+        "temperature",
+        "share",
+        {
+            column: (lambda row: TEMPERATURES[row["strategy"]], column)
+            for column in ("distinct-3", "repeated", "self-BLEU")
+        },
+        where=lambda row: row["strategy"] in TEMPERATURES,
+    ),
+    differences=(more_than(GREEDY), more_than(PLAIN)),
+    sampled={"beginnings": PROMPTS, "seeds": SEEDS},
+)
 
 
 def finding(answer: dict) -> str:
@@ -98,11 +137,6 @@ def finding(answer: dict) -> str:
     named = best.partition(",")[0]
     return (
         f"Of all strategies, {named} repeats itself most: {percent(rows[best])} of its runs of four tokens "
-        f"have occurred before, against {percent(rows['greedy'])} for greedy search and "
-        f"{percent(rows['sample, temperature 1.0'])} for sampling at temperature 1."
+        f"have occurred before, against {percent(rows[GREEDY])} for greedy search and "
+        f"{percent(rows[PLAIN])} for sampling at temperature 1."
     )
-
-
-def stands(answer: dict) -> Basis:
-    """Beginnings, and seeds of the strategies that sample."""
-    return Basis({"beginnings": PROMPTS, "seeds": SEEDS}, compared=as_measured(answer))

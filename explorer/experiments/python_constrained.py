@@ -10,11 +10,13 @@ import ast
 import math
 import random
 import re
+from dataclasses import dataclass
 
-from decoders.lane import Lane, Limits
-from explorer.experiments import Models, Result, progress
+from explorer.experiments import Models
+from explorer.experiments.asked import decoded
 from explorer.experiments.basis import Basis, by_shares
-from explorer.experiments.reading import percent, rows_of, two
+from explorer.experiments.reading import Row, percent, rows_of, two
+from explorer.experiments.sweep import Setting, Sweep
 from explorer.tasks import python_programs
 
 PAPERS = ("guiding-language-models-of-code-with-global",)
@@ -76,35 +78,56 @@ def strange(body: str) -> bool:
     return any(name not in MEMBERS for name in re.findall(r"\.([A-Za-z_]\w*)", body))
 
 
-def run(models: Models) -> Result:
-    """One row per way; the same problems and seeds for all."""
-    target, counts = models["target"], {way: [0, 0, 0] for way in WAYS}
-    kept, tokens = dict.fromkeys(WAYS, 0.0), dict.fromkeys(WAYS, 0)
-    for number in progress.each(range(PROBLEMS)):
-        problem = python_programs.make(random.Random(number))
-        head = f"def f({problem.facts['parameters']}):"
-        for way, constraint in WAYS.items():
-            parameters = {"temperature": TEMPERATURE} | constraint
-            lane = Lane("sample", target.encode(problem.prompt), models, parameters, number, Limits(TOKENS))
-            trace = lane.run()
-            text = target.tokenizer.decode([t for t in trace.output() if t not in target.eos])
-            body = python_programs.body_of(text)
-            good = bool(body.strip()) and parses(head, body)
-            right = good and python_programs.check(problem, text).right
-            for at, hit in enumerate((good, strange(body), right)):
-                counts[way][at] += hit
-            kept[way] += trace.costs.log_kept or 0.0
-            tokens[way] += len(trace.output())
-    rows = [
-        [way, *(n / PROBLEMS for n in hits), math.exp(kept[way] / max(1, tokens[way]))]
-        for way, hits in counts.items()
-    ]
-    says = [
+@dataclass(frozen=True)
+class Body:
+    """The body of a function. log_kept: the logarithm of the target's probability that was kept."""
+
+    parses: bool
+    strange: bool
+    right: bool
+    log_kept: float
+    tokens: int
+
+
+def written(models: Models, strategy: str, number: int, **parameters: float | str) -> Body:
+    """The body that is written for the problem with this number, which is also the seed."""
+    problem = python_programs.make(random.Random(number))
+    trace = decoded(models, strategy, problem.prompt, TOKENS, number, temperature=TEMPERATURE, **parameters)
+    target = models["target"]
+    text = target.tokenizer.decode([token for token in trace.output() if token not in target.eos])
+    body = python_programs.body_of(text)
+    good = bool(body.strip()) and parses(f"def f({problem.facts['parameters']}):", body)
+    solved = good and python_programs.check(problem, text).right
+    return Body(good, strange(body), solved, trace.costs.log_kept or 0.0, len(trace.output()))
+
+
+def measures(bodies: list[Body], free: list[Body]) -> Row:
+    """Shares of bodies, and the probability that the target keeps per token, as a geometric mean."""
+    return {
+        "parses": sum(one.parses for one in bodies) / len(bodies),
+        "unknown members": sum(one.strange for one in bodies) / len(bodies),
+        "right": sum(one.right for one in bodies) / len(bodies),
+        "kept per token": math.exp(
+            sum(one.log_kept for one in bodies) / max(1, sum(one.tokens for one in bodies))
+        ),
+    }
+
+
+SWEEP = Sweep(
+    names=("way",),
+    settings=lambda models: [
+        Setting((way,), "sample", given, [(number,) for number in range(PROBLEMS)])
+        for way, given in WAYS.items()
+    ],
+    decode=written,
+    measures=measures,
+    says=lambda rows: [
         f"{PROBLEMS} problems at temperature {TEMPERATURE:g}, the same seeds for all ways; a body counts as "
         "right if it passes shown and hidden calls.",
         "A text that stops at its limit in the middle of an expression does not parse, whatever the grammar.",
-    ]
-    return Result(["way", "parses", "unknown members", "right", "kept per token"], rows, says)
+    ],
+    sampled={"problems": PROBLEMS},
+)
 
 
 def finding(answer: dict) -> str:
@@ -131,4 +154,4 @@ def stands(answer: dict) -> Basis:
             ("right bodies", "monitor", monitor, "right"),
         )
     ]
-    return Basis({"problems": PROBLEMS}, compared=compared)
+    return Basis(SWEEP.sampled, compared=compared)

@@ -5,6 +5,7 @@ A finding is one sentence that a newcomer understands. Every number in it, and e
 from the table, so that an answer that is measured again cannot leave a false sentence after.
 """
 
+import re
 from collections.abc import Callable
 
 Row = dict[str, str | int | float | None]
@@ -28,6 +29,11 @@ def percent(share: float) -> str:
 def two(value: float) -> str:
     """A number with two decimals and a true minus sign."""
     return f"{value:.2f}".replace("-", "−")
+
+
+def minus(sentence: str) -> str:
+    """A sentence whose negative numbers have a true minus sign."""
+    return re.sub(r"(?<=[ (])-(?=[\d.])", "−", sentence)
 
 
 def moved(before: float, after: float, form: Callable[[float], str] = two) -> str:

@@ -6,54 +6,80 @@ tokens per target forward.
 """
 
 import time
+from typing import NamedTuple
 
 from decoders.trace.trace import Trace
-from explorer.experiments import Models, Result, progress
-from explorer.experiments.asked import KINDS, decoded, lossless, prompts, tokens_per_forward, without_sampling
-from explorer.experiments.basis import Basis
-from explorer.experiments.reading import rows_of, two
+from explorer.experiments import Models, progress
+from explorer.experiments.asked import KINDS, decoded, lossless, prompts, without_sampling
+from explorer.experiments.measures import tokens_per_forward
+from explorer.experiments.reading import Row, rows_of, two
+from explorer.experiments.sweep import Setting, Sweep
 
 PAPERS = ("unlocking-efficiency-in-large-language-model-inference",)
 COUNT, TOKENS = 6, 48
 
 
-def timed(models: Models, strategy: str, prompt: str) -> tuple[Trace, float]:
-    """(trace, tokens/s) of one prompt, without sampling."""
+class Measured(NamedTuple):
+    """On the prompts of one kind: tokens per target forward, tokens/s relative to greedy's, and whether all
+    texts equal greedy's.
+    """
+
+    tokens: float
+    speed: float
+    equal: bool
+
+
+def timed(models: Models, strategy: str, prompt: str, **parameters: float) -> tuple[Trace, float]:
+    """(trace, tokens/s) of one prompt."""
     began = time.perf_counter()
-    trace = decoded(models, strategy, prompt, TOKENS, **without_sampling(strategy))
+    trace = decoded(models, strategy, prompt, TOKENS, **parameters)
     return trace, len(trace.output()) / (time.perf_counter() - began)
 
 
-def measured(models: Models, strategy: str, kind: str) -> tuple[float, float, bool]:
-    """(tokens per target forward, mean of tokens/s relative to greedy's, whether all texts equal
-    greedy's).
-    """
-    asked = prompts(kind, COUNT)
+def measured(models: Models, strategy: str, kind: str, **parameters: float) -> Measured:
+    """A strategy in turn with greedy, prompt by prompt."""
     pairs = [
-        (timed(models, strategy, prompt), timed(models, "greedy", prompt)) for prompt in progress.each(asked)
+        (timed(models, strategy, prompt, **parameters), timed(models, "greedy", prompt))
+        for prompt in progress.each(prompts(kind, COUNT))
     ]
     speed = sum(rate for (_, rate), _ in pairs) / sum(rate for _, (_, rate) in pairs)
     equal = all(trace.output() == plain.output() for (trace, _), (plain, _) in pairs)
-    return tokens_per_forward([trace for (trace, _), _ in pairs]), speed, equal
+    return Measured(tokens_per_forward([trace for (trace, _), _ in pairs]), speed, equal)
 
 
-def run(models: Models) -> Result:
-    """One row per strategy: tokens per target forward on each kind of text, and the mean of the speed
-    ratios.
-    """
-    rows = []
-    for name in progress.each(["greedy", *lossless()]):
-        by_kind = [measured(models, name, kind) for kind in progress.each(KINDS)]
-        speed, equal = sum(speed for _, speed, _ in by_kind) / len(by_kind), all(same for *_, same in by_kind)
-        rows.append([name, *(tokens for tokens, _, _ in by_kind), speed, "yes" if equal else "no"])
-    says = []
-    for at, kind in enumerate(KINDS, 1):
-        best = max(rows, key=lambda row: row[at])
-        says.append(f"On {kind} {best[0]} gets furthest: {best[at]:.2f} tokens per target forward.")
-    says.append(
-        "Speed is tokens/s over greedy's, measured in turn, prompt by prompt: the mean over the kinds."
-    )
-    return Result(["strategy", *KINDS, "speed", "greedy's text"], rows, says)
+def measures(kinds: list[Measured], greedy: list[Measured]) -> Row:
+    """Tokens per target forward on each kind of text, and the speed and equality of all."""
+    return {
+        **{kind: one.tokens for kind, one in zip(KINDS, kinds, strict=True)},
+        "speed": sum(one.speed for one in kinds) / len(kinds),
+        "greedy's text": "yes" if all(one.equal for one in kinds) else "no",
+    }
+
+
+def says(rows: list[Row]) -> list[str]:
+    """The best strategy on each kind of text."""
+    best = {kind: max(rows, key=lambda row: row[kind]) for kind in KINDS}
+    return [
+        *(
+            f"On {kind} {row['strategy']} gets furthest: {row[kind]:.2f} tokens per target forward."
+            for kind, row in best.items()
+        ),
+        "Speed is tokens/s over greedy's, measured in turn, prompt by prompt: the mean over the kinds.",
+    ]
+
+
+SWEEP = Sweep(
+    names=("strategy",),
+    settings=lambda models: [
+        Setting((name,), name, without_sampling(name), [(kind,) for kind in KINDS])
+        for name in ("greedy", *lossless())
+    ],
+    decode=measured,
+    measures=measures,
+    says=says,
+    sampled={"prompts of each kind": COUNT},
+    timed=True,
+)
 
 
 def finding(answer: dict) -> str:
@@ -71,8 +97,3 @@ def finding(answer: dict) -> str:
         f"{wins}; {widest['strategy']} depends most on the text, with {two(widest[best])} tokens per target "
         f"forward on {best} and {two(widest[worst])} on {worst}."
     )
-
-
-def stands(answer: dict) -> Basis:
-    """Prompts of each kind, each continued once by every strategy."""
-    return Basis({"prompts of each kind": COUNT})

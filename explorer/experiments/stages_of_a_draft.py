@@ -15,8 +15,9 @@ import torch
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import check_pair, load
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.asked import acceptance, decoded, prompts, tokens_per_forward
+from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.basis import Basis, as_measured, by_pairs
+from explorer.experiments.measures import acceptance, tokens_per_forward
 from explorer.experiments.reading import moved, rows_with, two
 
 PAPERS = ("fastdraft",)

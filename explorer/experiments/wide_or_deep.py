@@ -22,9 +22,10 @@ from decoders.models.loading import load
 from decoders.trace.events import Forward
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded, prompts, tokens_per_forward
+from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.basis import Basis
 from explorer.experiments.distilled_drafts import corpus_rows
+from explorer.experiments.measures import tokens_per_forward
 from explorer.experiments.models.guesses import written
 from explorer.experiments.models.small import own_text
 from explorer.experiments.models.small_llama import small_llama

@@ -12,7 +12,7 @@ from decoders.models.catalog import TARGET
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from explorer.corpus import read_stories
-from explorer.experiments import asked as asked_of
+from explorer.experiments import measures
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
 
 STORIES, PROBLEMS = 40, 8  # prompts: held-out stories, and problems of each task
@@ -43,7 +43,7 @@ def acceptance(
     traces = [
         Lane("speculative", p, pair, settings, seed=i, limits=limits).run() for i, p in enumerate(asked)
     ]
-    return asked_of.acceptance(traces) or 0.0, asked_of.tokens_per_forward(traces)
+    return measures.acceptance(traces) or 0.0, measures.tokens_per_forward(traces)
 
 
 def measure(folder: Path, corpus: Path, tasks: Iterable[str] | None = None) -> None:

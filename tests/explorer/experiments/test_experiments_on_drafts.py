@@ -11,11 +11,11 @@ from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Note
 from explorer import experiments
 from explorer.experiments import (
-    asked,
     entropy_threshold,
     equal_to_greedy,
     information_surplus,
     many_texts,
+    measures,
     modes_by_length,
     several_guesses,
 )
@@ -112,9 +112,9 @@ def test_tokens_per_forward_and_acceptance_are_those_of_a_round_by_hand():
     assert trace.output() == [1, 2] * 4
     # each round: the first guess passes, the second does not, and the target's own token follows
     assert [sum(len(c.nodes) for c in step.of(Commit)) for step in trace.steps] == [2, 2, 2, 2]
-    assert asked.tokens_per_forward([trace]) == 2.0
-    assert asked.acceptance([trace]) == pytest.approx(4 / 7)  # the last round drafts one token only
-    assert asked.acceptance([]) is None
+    assert measures.tokens_per_forward([trace]) == 2.0
+    assert measures.acceptance([trace]) == pytest.approx(4 / 7)  # the last round drafts one token only
+    assert measures.acceptance([]) is None
 
 
 def test_the_likeliest_text_of_each_length_is_brute_force_s():

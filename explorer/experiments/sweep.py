@@ -1,0 +1,167 @@
+"""A sweep: the same prompts or problems are decoded under several settings. Each setting is a row of the
+answer's table, and each column a measure of what its decodings gave.
+
+A module with a `SWEEP` is an experiment, whose table, charts and intervals follow from the declaration. One
+that measures something beside it has a `run` of its own.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from explorer.experiments import Cell, Models, Result, progress
+from explorer.experiments.asked import decoded
+from explorer.experiments.basis import Basis, Compared, as_measured, by_pairs
+from explorer.experiments.curves import Curves, CurvesBy
+from explorer.experiments.pictures import Picture
+from explorer.experiments.reading import Row, minus
+from explorer.experiments.spread import over
+
+Outcomes = list[Any]  # what the decodings of a setting gave, one for each of its cases
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row of a sweep. names: its first cells, which say what is set. strategy, parameters: how it decodes.
+    cases: what it decodes, each the further arguments of the sweep's `decode`: for `decoded` a prompt, a
+    number of tokens and perhaps a seed.
+    """
+
+    names: tuple[Cell, ...]
+    strategy: str
+    parameters: dict[str, Any]
+    cases: Sequence[tuple]
+
+
+def titled(strategy: str, parameters: dict[str, Any]) -> str:
+    """`sample, temperature 0.5`: a setting in words."""
+    return ", ".join([strategy, *(f"{name} {value}" for name, value in parameters.items())])
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference that the finding claims: of one measure between two rows, paired by their cases.
+
+    what: its name, a format of the two rows or a function of them. rows: which two are compared, the second
+    with the first. by_prompt: a pair is a prompt, with all its seeds, instead of a single case.
+    """
+
+    what: str | Callable[[Row, Row], str]
+    measure: Callable[[Outcomes], float]
+    rows: Callable[[list[Row]], tuple[Row, Row]]
+    by_prompt: bool = False
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """An experiment whose table has a row for each setting.
+
+    names: the columns that name a setting. settings: what is set, given the models. measures: the further
+    cells of a row by column, from its outcomes and those of the row with which it is compared, case by case.
+    says: the conclusions, from the rows. sampled: what was sampled -> how many. decode: `decode(models,
+    strategy, *case, **parameters)` gives the outcome of one case. within: rows with the same value in this
+    column are compared with the first of them; if empty, all with the first row. order: the key by which the
+    rows are sorted. timed: its seconds are measured, so it stays in one process.
+    """
+
+    names: tuple[str, ...]
+    settings: Callable[[Models], list[Setting]]
+    measures: Callable[[Outcomes, Outcomes], Row]
+    says: Callable[[list[Row]], list[str]]
+    sampled: dict[str, int]
+    decode: Callable[..., Any] = decoded
+    chart: Curves | CurvesBy | None = None
+    pictures: Callable[[list[Row]], list[Picture]] | None = None
+    differences: tuple[Difference, ...] = ()
+    within: str = ""
+    order: Callable[[Row], Any] | None = None
+    trained: int | None = None
+    timed: bool = False
+
+    def run(self, models: Models) -> Result:
+        """Decodes all cases and concludes from them."""
+        return concluded(swept(models, self), self)
+
+    def stands(self, answer: dict) -> Basis:
+        """What was sampled, and the measured differences."""
+        return Basis(self.sampled, trained=self.trained, compared=as_measured(answer))
+
+
+@dataclass(frozen=True)
+class Swept:
+    """The rows of a sweep, and in the same order the settings and outcomes from which they were measured."""
+
+    rows: list[Row] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
+    outcomes: list[Outcomes] = field(default_factory=list)
+
+    def at(self, row: Row) -> int:
+        """The index of one of the rows."""
+        return next(at for at, one in enumerate(self.rows) if one is row)
+
+
+def of_case(models: Models, decode: Callable, setting: Setting, case: tuple) -> Any:
+    """The outcome of one case under a setting."""
+    return decode(models, setting.strategy, *case, **setting.parameters)
+
+
+def outcomes_of(models: Models, sweep: Sweep, settings: list[Setting]) -> list[Outcomes]:
+    """What the decodings of each setting gave."""
+    if sweep.timed:
+        return [
+            [of_case(models, sweep.decode, setting, case) for case in progress.each(setting.cases)]
+            for setting in progress.each(settings, weight=lambda one: len(one.cases))
+        ]
+    asked = [(sweep.decode, setting, case) for setting in settings for case in setting.cases]
+    given = iter(over(models, of_case, asked))
+    return [[next(given) for _ in setting.cases] for setting in settings]
+
+
+def swept(models: Models, sweep: Sweep) -> Swept:
+    """Decodes every case under every setting, and measures."""
+    settings = [setting for setting in sweep.settings(models) if setting.cases]
+    made = Swept([], settings, outcomes_of(models, sweep, settings))
+    for setting, outcomes in zip(settings, made.outcomes, strict=True):
+        row = dict(zip(sweep.names, setting.names, strict=True))
+        made.rows.append(row)
+        first = next(at for at, one in enumerate(made.rows) if one.get(sweep.within) == row.get(sweep.within))
+        row |= sweep.measures(outcomes, same_cases(made, first, setting.cases))
+    return made
+
+
+def same_cases(made: Swept, at: int, cases: Sequence[tuple]) -> Outcomes:
+    """The outcomes of these cases under the setting with this index."""
+    known = list(made.settings[at].cases)
+    return [made.outcomes[at][known.index(case)] for case in cases]
+
+
+def concluded(made: Swept, sweep: Sweep) -> Result:
+    """The answer: the table, and what is declared to follow from it."""
+    rows = sorted(made.rows, key=sweep.order) if sweep.order else made.rows
+    return Result(
+        list(rows[0]),
+        [list(row.values()) for row in rows],
+        [minus(sentence) for sentence in sweep.says(rows)],
+        sweep.chart.chart(rows) if sweep.chart else None,
+        pictures=sweep.pictures(rows) if sweep.pictures else [],
+        compared=[paired(made, one, rows) for one in sweep.differences],
+    )
+
+
+def paired(made: Swept, difference: Difference, rows: list[Row]) -> Compared:
+    """A difference with its interval."""
+    one, other = difference.rows(rows)
+    what = difference.what(one, other) if callable(difference.what) else difference.what.format(one, other)
+    mine, theirs = (
+        [difference.measure(some) for some in pairs_of(made, row, difference.by_prompt)]
+        for row in (one, other)
+    )
+    return by_pairs(what, [a - b for a, b in zip(mine, theirs, strict=True)])
+
+
+def pairs_of(made: Swept, row: Row, by_prompt: bool) -> list[Outcomes]:
+    """The outcomes of a row that count as one half of a pair each."""
+    at, groups = made.at(row), {}
+    for number, (case, outcome) in enumerate(zip(made.settings[at].cases, made.outcomes[at], strict=True)):
+        groups.setdefault(case[0] if by_prompt else number, []).append(outcome)
+    return list(groups.values())
