@@ -115,7 +115,7 @@ def experiments() -> dict[str, Experiment]:
             one.PAPERS,
             reads_corpus=getattr(one, "READS_CORPUS", False),
             reads_schemas=getattr(one, "READS_SCHEMAS", False),
-            spreads=not sweep.timed if sweep else hasattr(one, "over"),
+            spreads=not sweep.one_process if sweep else hasattr(one, "over"),
             adds="known" in inspect.signature(run).parameters,
             sweep=sweep,
         )

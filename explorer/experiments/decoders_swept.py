@@ -169,7 +169,7 @@ SWEEP = Sweep(
     ),
     pictures=pictures,
     sampled={"problems": len(CLOSED) * COUNT},
-    timed=True,
+    one_process=True,
 )
 
 

@@ -8,21 +8,23 @@ so a path's score is not its own log-probability: how far are the two apart?
 
 import math
 import random
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
-from decoders.lane import Lane, Limits
 from decoders.search.beam.hypotheses import returned
 from decoders.search.best_first.lattice import FRONTIERS, Graph
 from decoders.trace.events import Propose, Verdict
 from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Models, Result, progress
-from explorer.experiments.asked import own_logprob, prompts
-from explorer.experiments.basis import Basis, as_measured, by_pairs
-from explorer.experiments.reading import rows_of
+from explorer.experiments import Models
+from explorer.experiments.asked import decoded, own_logprob, prompts
+from explorer.experiments.reading import Row, rows_of
+from explorer.experiments.sweep import Difference, Setting, Sweep, titled
 
 PAPERS = ("massive-scale-decoding-for-text-generation-using",)
 PROMPTS, TOKENS, BEAMS, DRAWN = 6, 16, 8, 8  # the budget: as many forwards as BEAMS texts of TOKENS tokens
 MAX_PATHS = 200  # maximum paths of a lattice per end node from which texts are taken
+COUNT = "paths or texts"
 Text = tuple[int, ...]
 Scored = list[tuple[Text, float | None]]  # texts, with a score where they have one
 
@@ -51,75 +53,106 @@ def lattice_texts(trace: Trace) -> tuple[int, list[tuple[Text, float]]]:
     return sum(graph.count(node, known) for node in last), texts
 
 
-def lane(models: Models, strategy: str, prompt: str, seed: int = 0, **parameters: Any) -> Trace:
-    """The trace of one lane."""
-    ids = models["target"].encode(prompt)
-    return Lane(strategy, ids, models, parameters, seed, Limits(TOKENS)).run()
-
-
-def candidates_of(models: Models, way: str, given: dict, prompt: str) -> tuple[int, Scored]:
+def candidates_of(models: Models, way: str, prompt: str, given: dict) -> tuple[int, Scored]:
     """(number of texts or paths that a way yields, texts with their scores)."""
     if way == "lattice":
-        return lattice_texts(lane(models, "lattice", prompt, max_forwards=BEAMS * TOKENS, **given))
+        return lattice_texts(decoded(models, way, prompt, TOKENS, max_forwards=BEAMS * TOKENS, **given))
     if way == "beam":
         wanted = {"num_beams": BEAMS, "num_return_sequences": BEAMS, "length_penalty": 0.0}
-        texts = [(tuple(text), score) for text, score in returned(lane(models, "beam", prompt, **wanted))]
-        return len(texts), texts
-    drawn = [lane(models, "sample", prompt, seed, top_p=0.9).output() for seed in range(BEAMS)]
+        beams = returned(decoded(models, way, prompt, TOKENS, **wanted))
+        return len(beams), [(tuple(text), score) for text, score in beams]
+    drawn = [decoded(models, "sample", prompt, TOKENS, seed, top_p=0.9).output() for seed in range(BEAMS)]
     return len(drawn), [(tuple(text), None) for text in drawn]
 
 
-def row(models: Models, way: str, given: dict) -> tuple[list[Cell], list[int]]:
-    """The results of one way with this budget over all prompts, and how many texts each prompt has."""
-    held, different = [], 0
-    own, off = [], []
-    for number, prompt in progress.each(enumerate(prompts("stories", PROMPTS))):
-        count, texts = candidates_of(models, way, given, prompt)
-        held.append(count)
-        different += len({text for text, _ in texts})
-        ids = models["target"].encode(prompt)
-        for text, score in random.Random(number).sample(texts, min(DRAWN, len(texts))):
-            true = own_logprob(models, ids, text)
-            own.append(true / len(text))
-            if score is not None:
-                off.append(abs(score - true) / len(text))
-    name = ", ".join([way, *(f"{key} {value}" for key, value in given.items())])
-    mean = [sum(values) / len(values) if values else None for values in (own, off)]
-    return [name, sum(held) / PROMPTS, different / PROMPTS, *mean], held
+@dataclass(frozen=True)
+class Held:
+    """The texts of one prompt: how many, how many different ones of those listed; of some of them, the mean
+    log p of a token to the model itself, and how far it is off their score where they have one.
+    """
+
+    count: int
+    different: int
+    own: list[float]
+    off: list[float]
 
 
-def run(models: Models) -> Result:
-    """One row per way."""
-    ways = [("lattice", {"expand": how, "merge": merge}) for how in FRONTIERS for merge in ("zip", "never")]
-    ways += [("beam", {}), ("nucleus samples", {})]
-    made = [row(models, way, given) for way, given in progress.each(ways)]
-    rows, held = [cells for cells, _ in made], [texts for _, texts in made]
-    widest, beam, nucleus = max(rows, key=lambda r: r[1]), rows[-2], rows[-1]
-    ahead = [math.log10(a / b) for a, b in zip(held[rows.index(widest)], held[-2], strict=True)]
-    compared = [by_pairs("log10 of the texts per prompt, lattice against beams", ahead)]
-    says = [
-        f"For {BEAMS * TOKENS} forwards per prompt, “{widest[0]}” holds {widest[1]:,.0f} paths, "
-        f"beam search {beam[1]:,.0f} texts and sampling {nucleus[1]:,.0f}.",
-        f"The model's own log-probability of a token is {widest[3]:.2f} nats in texts drawn from it, "
-        f"{beam[3]:.2f} in beams, {nucleus[3]:.2f} in samples.",
-        f"The score of a merged path is {widest[4]:.3f} nats per token off its own log-probability.",
+def held(models: Models, way: str, number: int, prompt: str, **given: Any) -> Held:
+    """What one way holds for prompt `number`, from which the texts are drawn at random."""
+    count, texts = candidates_of(models, way, prompt, given)
+    ids = models["target"].encode(prompt)
+    some = random.Random(number).sample(texts, min(DRAWN, len(texts)))
+    true = [own_logprob(models, ids, text) for text, _ in some]
+    own = [logprob / len(text) for logprob, (text, _) in zip(true, some, strict=True)]
+    scored = [(logprob, *one) for logprob, one in zip(true, some, strict=True) if one[1] is not None]
+    off = [abs(score - logprob) / len(text) for logprob, text, score in scored]
+    return Held(count, len({text for text, _ in texts}), own, off)
+
+
+def mean(values: list[float]) -> float | None:
+    """The mean; None of nothing."""
+    return sum(values) / len(values) if values else None
+
+
+def settings(models: Models) -> list[Setting]:
+    """Every kind of lattice, beams and samples."""
+    lattices = [{"expand": how, "merge": merge} for how, merge in product(FRONTIERS, ("zip", "never"))]
+    ways = [*(("lattice", given) for given in lattices), ("beam", {}), ("nucleus samples", {})]
+    asked = list(enumerate(prompts("stories", PROMPTS)))
+    return [Setting((titled(*way),), *way, asked) for way in ways]
+
+
+def measures(texts: list[Held], _: list[Held]) -> Row:
+    """How many texts, and how likely they are."""
+    return {
+        COUNT: sum(one.count for one in texts) / len(texts),
+        "different, of those listed": sum(one.different for one in texts) / len(texts),
+        "log p per token": mean([value for one in texts for value in one.own]),
+        "score is off by": mean([value for one in texts for value in one.off]),
+    }
+
+
+def widest(rows: list[Row]) -> Row:
+    """The way that holds most texts."""
+    return max(rows, key=lambda row: row[COUNT])
+
+
+def says(rows: list[Row]) -> list[str]:
+    """The fullest lattice against beams and samples."""
+    most, (beam, nucleus) = widest(rows), rows[-2:]
+    return [
+        f"For {BEAMS * TOKENS} forwards per prompt, “{most['way']}” holds {most[COUNT]:,.0f} paths, "
+        f"beam search {beam[COUNT]:,.0f} texts and sampling {nucleus[COUNT]:,.0f}.",
+        f"The model's own log-probability of a token is {most['log p per token']:.2f} nats in texts drawn "
+        f"from it, {beam['log p per token']:.2f} in beams, {nucleus['log p per token']:.2f} in samples.",
+        f"The score of a merged path is {most['score is off by']:.3f} nats per token off its own "
+        "log-probability.",
     ]
-    columns = ["way", "paths or texts", "different, of those listed", "log p per token", "score is off by"]
-    says = [sentence.replace(" -", " −") for sentence in says]
-    return Result(columns, rows, says, compared=compared)
+
+
+SWEEP = Sweep(
+    names=("way",),
+    settings=settings,
+    decode=held,
+    measures=measures,
+    says=says,
+    differences=(
+        Difference(
+            "log10 of the texts per prompt, lattice against beams",
+            lambda texts: math.log10(texts[0].count),
+            lambda rows: (widest(rows), rows[-2]),
+        ),
+    ),
+    sampled={"prompts": PROMPTS},
+)
 
 
 def finding(answer: dict) -> str:
     """The fullest lattice against beams and samples."""
     rows = rows_of(answer)
-    lattice = max(rows[:-2], key=lambda row: row["paths or texts"])
-    beams, samples = (row["paths or texts"] for row in rows[-2:])
+    lattice = widest(rows[:-2])
+    beams, samples = (row[COUNT] for row in rows[-2:])
     return (
         f"For the price of {beams:,.0f} beams or {samples:,.0f} samples a lattice holds "
-        f"{lattice['paths or texts']:,.0f} texts per prompt."
+        f"{lattice[COUNT]:,.0f} texts per prompt."
     )
-
-
-def stands(answer: dict) -> Basis:
-    """Prompts."""
-    return Basis({"prompts": PROMPTS}, compared=as_measured(answer))

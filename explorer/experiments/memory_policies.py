@@ -8,15 +8,16 @@ low-rank part of the error. FlowCut and MustDrop drop tokens of the prompt alone
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from decoders.lane import Lane, Limits
 from decoders.memory_options import memories
 from decoders.trace.scores import Measure, ScoreName
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Models
 from explorer.experiments.asked import decoded, prompts
-from explorer.experiments.basis import Basis, as_measured, by_pairs
+from explorer.experiments.curves import CurvesBy
 from explorer.experiments.reading import Row, count, percent, rows_of
-from explorer.experiments.spread import over
+from explorer.experiments.sweep import Difference, Setting, Sweep
 
 PAPERS = tuple(slug for one in memories().values() for slug in one.papers)
 PROMPTS, READ, TOKENS = 3, 128, 48  # stories, tokens of each that are read, tokens that are written
@@ -46,9 +47,9 @@ class Drift:
     changed: int | None
 
 
-def drift(models: Models, prompt: list[int], plain: list[int], settings: dict) -> Drift:
+def drift(models: Models, strategy: str, prompt: list[int], plain: list[int], **parameters: Any) -> Drift:
     """Decodes one text with one memory policy. `plain`: greedy's text with the full cache."""
-    trace = Lane("greedy", prompt, models, settings, limits=Limits(TOKENS)).run()
+    trace = Lane(strategy, prompt, models, parameters, limits=Limits(TOKENS)).run()
     scores = [score for step in trace.steps for score in step.of(Measure)]
     last = [score for score in scores if score.name == ScoreName.MEMORY_BYTES][-1]
     written = trace.output()
@@ -69,58 +70,50 @@ def texts(models: Models) -> list[tuple[list[int], list[int]]]:
     return made
 
 
-def run(models: Models) -> Result:
-    """One row per memory and budget; KL against bytes."""
+def settings(models: Models) -> list[Setting]:
+    """Every memory with each of its budgets."""
     asked = texts(models)
-    settings = [
-        (name, f"{of} {budget:g}", given | {f"memory_{of}": budget})
+    return [
+        Setting((name, f"{of} {budget:g}"), "greedy", given | {f"memory_{of}": budget}, asked)
         for name, (given, of, budgets) in BUDGETS.items()
         for budget in budgets
     ]
-    made = over(models, drift, [(*text, given) for *_, given in settings for text in asked])
-    rows, each = [], {}
-    for at, (name, budget, _) in enumerate(settings):
-        own = made[at * len(asked) : (at + 1) * len(asked)]
-        nats = [one for text in own for one in text.nats]
-        changed = [text.changed for text in own if text.changed is not None]
-        kept = sum(text.kept for text in own) / len(own)
-        row = [name, budget, kept, sum(nats) / len(nats), min(changed, default=None), len(own) - len(changed)]
-        rows.append(row)
-        each[name, budget] = [sum(text.nats) / len(text.nats) for text in own]
-    lines = [Line(name, sorted([row[2], row[3]] for row in rows if row[0] == name)) for name in BUDGETS]
-    chart = Chart(
-        "Drift against what is kept", "share of the full cache's bytes", "nats from the full cache", lines
-    )
-    columns = [
-        "memory",
-        "budget",
-        "of the full cache",
-        "KL in nats",
-        "first changed token",
-        "texts unchanged",
-    ]
-    says = [
-        f"Of each text {READ} tokens are read and up to {TOKENS} written; {count(len(asked), 'text')}.",
+
+
+def nats(drifts: list[Drift]) -> float:
+    """The mean KL over the written tokens."""
+    each = [one for text in drifts for one in text.nats]
+    return sum(each) / len(each)
+
+
+def measures(drifts: list[Drift], _: list[Drift]) -> Row:
+    """What is kept, and how far the texts drift."""
+    changed = [text.changed for text in drifts if text.changed is not None]
+    return {
+        "of the full cache": sum(text.kept for text in drifts) / len(drifts),
+        "KL in nats": nats(drifts),
+        "first changed token": min(changed, default=None),
+        "texts unchanged": len(drifts) - len(changed),
+    }
+
+
+def says(rows: list[Row]) -> list[str]:
+    """What was read, and the best memory of two sizes."""
+    return [
+        f"Of each text {READ} tokens are read and up to {TOKENS} written; {count(PROMPTS, 'text')}.",
         *(best_within(rows, share) for share in (0.2, FEW)),
     ]
-    most, least = (
-        each[row["memory"], row["budget"]]
-        for row in reversed(extremes([dict(zip(columns, row, strict=True)) for row in rows]))
-    )
-    gaps = [a - b for a, b in zip(most, least, strict=True)]
-    compared = [by_pairs("nats from the full cache, most against least", gaps)]
-    return Result(columns, rows, says, chart, compared=compared)
 
 
-def best_within(rows: list[list], share: float) -> str:
+def best_within(rows: list[Row], share: float) -> str:
     """The memory that drifts least with at most this share of the bytes."""
-    fitting = [row for row in rows if row[2] <= share]
+    fitting = [row for row in rows if row["of the full cache"] <= share]
     if not fitting:
         return f"No memory fits into {percent(share)} of the full cache here."
-    best = min(fitting, key=lambda row: row[3])
+    best = min(fitting, key=lambda row: row["KL in nats"])
     return (
-        f"With at most {percent(share)} of the full cache, {best[0]} ({best[1]}) drifts least: "
-        f"{best[3]:.4f} nats with {percent(best[2])} of the bytes."
+        f"With at most {percent(share)} of the full cache, {best['memory']} ({best['budget']}) drifts least: "
+        f"{best['KL in nats']:.4f} nats with {percent(best['of the full cache'])} of the bytes."
     )
 
 
@@ -135,6 +128,26 @@ def extremes(table: list[Row]) -> tuple[Row, Row]:
     return low, high
 
 
+SWEEP = Sweep(
+    names=("memory", "budget"),
+    settings=settings,
+    decode=drift,
+    measures=measures,
+    says=says,
+    chart=CurvesBy(
+        "Drift against what is kept",
+        "share of the full cache's bytes",
+        "nats from the full cache",
+        "memory",
+        ("of the full cache", "KL in nats"),
+    ),
+    differences=(
+        Difference("nats from the full cache, most against least", nats, lambda rows: extremes(rows)[::-1]),
+    ),
+    sampled={"texts": PROMPTS},
+)
+
+
 def finding(answer: dict) -> str:
     """The memories that drift least and most with a small share of the bytes."""
     low, high = extremes(rows_of(answer))
@@ -143,8 +156,3 @@ def finding(answer: dict) -> str:
         f"{low['KL in nats']:.3f} nats from the full cache; {high['memory']} drifts {high['KL in nats']:.3f} "
         f"with {percent(high['of the full cache'])}."
     )
-
-
-def stands(answer: dict) -> Basis:
-    """Texts, each continued under every memory."""
-    return Basis({"texts": PROMPTS}, compared=as_measured(answer))

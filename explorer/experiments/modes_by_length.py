@@ -9,22 +9,25 @@ problem.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import fmean
 
 import torch
 
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.asked import text_of
-from explorer.experiments.basis import Basis
-from explorer.experiments.reading import count, rows_of
-from explorer.tasks import HELD_OUT_SEED, TASKS, problems
+from explorer.experiments import Models
+from explorer.experiments.asked import problems_of, text_of
+from explorer.experiments.curves import CurvesBy
+from explorer.experiments.reading import Row, count, rows_of
+from explorer.experiments.sweep import Setting, Sweep
+from explorer.tasks import TASKS, Problem
 
 PAPERS = ("making-the-most-of-your-model",)
 ASKED, COUNT, LENGTHS, FORWARDS = ("count", "last", "facts"), 4, range(9), 150
-Row = Callable[[tuple[int, ...]], torch.Tensor]  # a text so far -> log-probabilities [V] of the next token
+LIKELIHOOD = "log p of the most likely"
+Next = Callable[[tuple[int, ...]], torch.Tensor]  # a text so far -> log-probabilities [V] of the next token
 
 
-def mode(row: Row, end: int, length: int, max_nodes: int) -> tuple[tuple[int, ...], float, bool]:
+def mode(row: Next, end: int, length: int, max_nodes: int) -> tuple[tuple[int, ...], float, bool]:
     """(tokens, log p, proven) of the most likely text of exactly `length` tokens before its `end`. At most
     `max_nodes` rows are asked for; the text is empty with -inf if none was found by then.
     """
@@ -48,43 +51,66 @@ def mode(row: Row, end: int, length: int, max_nodes: int) -> tuple[tuple[int, ..
     return *best, True
 
 
-def run(models: Models) -> Result:
-    """One row per task and length."""
-    target, rows, lines, says = models["target"], [], [], []
-    end = min(target.eos)
-    for task in progress.each(ASKED):
-        points: list[list[float | None]] = []
-        own: list[list[Cell]] = []
-        for length in progress.each(LENGTHS):
-            modes = []
-            for problem in progress.each(problems(task, COUNT, HELD_OUT_SEED)):
-                prompt = target.encode(problem.prompt)
+@dataclass(frozen=True)
+class Mode:
+    """The most likely text of a length that was found."""
 
-                @torch.inference_mode()
-                def row(text: tuple[int, ...], prompt: list[int] = prompt) -> torch.Tensor:
-                    ids = torch.tensor([[*prompt, *text]], device=target.model.device)
-                    return target.model(ids).logits[0, -1].float().log_softmax(-1)
+    logprob: float
+    proven: bool
+    right: bool
 
-                text, logprob, proven = mode(row, end, length, FORWARDS)
-                modes.append((logprob, proven, TASKS[task].check(problem, text_of(models, text)).right))
-            known = [logprob for logprob, _, _ in modes if math.isfinite(logprob)]
-            mean = fmean(known) if known else None
-            own.append(
-                [task, length, mean, sum(proven for _, proven, _ in modes), fmean([r for _, _, r in modes])]
+
+def of_length(models: Models, _: str, problem: Problem, length: int) -> Mode:
+    """The most likely answer to a problem with exactly this many tokens."""
+    target = models["target"]
+    prompt = target.encode(problem.prompt)
+
+    @torch.inference_mode()
+    def row(text: tuple[int, ...]) -> torch.Tensor:
+        ids = torch.tensor([[*prompt, *text]], device=target.model.device)
+        return target.model(ids).logits[0, -1].float().log_softmax(-1)
+
+    text, logprob, proven = mode(row, min(target.eos), length, FORWARDS)
+    return Mode(logprob, proven, TASKS[problem.task].check(problem, text_of(models, text)).right)
+
+
+def measures(modes: list[Mode], _: list[Mode]) -> Row:
+    """The mean log p of the texts that were found, how many are proven, and the share that is right."""
+    known = [one.logprob for one in modes if math.isfinite(one.logprob)]
+    return {
+        LIKELIHOOD: fmean(known) if known else None,
+        f"proven, of {COUNT}": sum(one.proven for one in modes),
+        "right": fmean(one.right for one in modes),
+    }
+
+
+def says(rows: list[Row]) -> list[str]:
+    """The most likely length of each task, and the empty answer."""
+    sentences = []
+    for task in dict.fromkeys(row["task"] for row in rows):
+        if seen := [row for row in rows if row["task"] == task and row[LIKELIHOOD] is not None]:
+            likeliest, empty = max(seen, key=lambda row: row[LIKELIHOOD]), seen[0]
+            sentences.append(
+                f"{task}: texts of {likeliest['tokens']} tokens are the most likely "
+                f"({likeliest[LIKELIHOOD]:.2f} nats), and {likeliest['right']:.0%} of them are right; the "
+                f"empty answer has {empty[LIKELIHOOD]:.2f} nats."
             )
-            points.append([float(length), mean])
-        rows += own
-        lines.append(Line(task, points))
-        seen = [r for r in own if r[2] is not None]
-        if seen:
-            likeliest, empty = max(seen, key=lambda r: r[2]), seen[0]
-            says.append(
-                f"{task}: texts of {likeliest[1]} tokens are the most likely ({likeliest[2]:.2f} nats), and "
-                f"{likeliest[4]:.0%} of them are right; the empty answer has {empty[2]:.2f} nats."
-            )
-    columns = ["task", "tokens", "log p of the most likely", f"proven, of {COUNT}", "right"]
-    chart = Chart("The most likely answer of each length", "tokens", "nats", lines)
-    return Result(columns, rows, [one.replace(" -", " −").replace("(-", "(−") for one in says], chart)
+    return sentences
+
+
+SWEEP = Sweep(
+    names=("task", "tokens"),
+    settings=lambda models: [
+        Setting((task, length), "depth first", {"length": length}, problems_of([task], COUNT))
+        for task in ASKED
+        for length in LENGTHS
+    ],
+    decode=of_length,
+    measures=measures,
+    says=says,
+    chart=CurvesBy("The most likely answer of each length", "tokens", "nats", "task", ("tokens", LIKELIHOOD)),
+    sampled={"problems of each task": COUNT},
+)
 
 
 def finding(answer: dict) -> str:
@@ -92,16 +118,10 @@ def finding(answer: dict) -> str:
     tasks: dict[str, list] = {}
     for row in rows_of(answer):
         tasks.setdefault(row["task"], []).append(row)
-    likelihood = "log p of the most likely"
-    ends = [(rows[0][likelihood], rows[-1][likelihood]) for rows in tasks.values()]
+    ends = [(rows[0][LIKELIHOOD], rows[-1][LIKELIHOOD]) for rows in tasks.values()]
     empty = sum(long is not None and none is not None and none > long for none, long in ends)
     longest = count(answer["rows"][-1][1], "token")
     return (
         f"In {empty} of {count(len(tasks), 'task')} the empty answer is more likely than the most likely "
         f"answer of {longest} that the search could find."
     )
-
-
-def stands(answer: dict) -> Basis:
-    """Problems of each task, searched without randomness."""
-    return Basis({"problems of each task": COUNT})

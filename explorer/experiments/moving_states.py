@@ -6,17 +6,18 @@ task in a row, and this project's own README, which is unlike anything that the 
 mean -log p in nats per token, each predicted before its own gradient is used; step 0 is the plain model.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
 import torch
 from transformers import PreTrainedModel
 
-from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.basis import Basis, as_measured, by_pairs
+from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.models.moving_states import window_losses
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import moved, rows_of
+from explorer.experiments.reading import Row, moved, rows_of
+from explorer.experiments.sweep import Difference, Setting, Sweep, concluded, swept
 from explorer.tasks import HELD_OUT_SEED, problems
 
 PAPERS = ("making-the-most-of-your-model",)
@@ -24,6 +25,7 @@ TASKS, TEXTS, TOKENS, WINDOW = ("facts", "translate", "json"), 3, 400, 25
 TOGETHER = 5  # positions per cell of the picture
 CHARACTERS = 1000  # per text, at most 512 tokens
 STEPS = {"sgd": (0.1, 0.3, 1.0, 3.0), "adam": (0.001, 0.003, 0.01, 0.03)}
+PLAIN = "—"  # the rule without steps
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
@@ -40,46 +42,83 @@ def texts(models: Models) -> dict[str, list[list[int]]]:
     return result
 
 
-def run(models: Models) -> Result:
-    """One row per kind of text, rule and step; curves of the best over the windows."""
-    model, rows, lines, says, pictures = models["target"].model, [], [], [], []
-    each: dict[tuple[str, str, float], list[float]] = {}
-    for kind, some in progress.each(texts(models).items()):
-        plain = [window_losses(model, text, WINDOW, 0.0) for text in some]
-        losses = {("—", 0.0): plain}
-        for rule, steps in progress.each(STEPS.items()):
-            for step in progress.each(steps):
-                losses[rule, step] = [
-                    window_losses(model, text, WINDOW, step, rule) for text in progress.each(some)
-                ]
-        each |= {(kind, *key): [fmean(one) for one in each_text] for key, each_text in losses.items()}
-        means = {
-            key: fmean([loss for each in each_text for loss in each]) for key, each_text in losses.items()
-        }
-        for (rule, step), loss in means.items():
-            won = fmean(
-                [
-                    a < b
-                    for one, two in zip(losses[rule, step], plain, strict=True)
-                    for a, b in zip(one, two, strict=True)
-                ]
-            )
-            rows.append([kind, rule, step, loss, loss - means["—", 0.0], won if step else None])
-        best = min(means, key=means.__getitem__)
-        says.append(
-            f"{kind}: {means['—', 0.0]:.3f} nats per token without steps, {means[best]:.3f} at best "
-            f"({'no step' if best[0] == '—' else f'{best[0]} {best[1]:g}'})."
+def settings(models: Models) -> list[Setting]:
+    """Every kind of text, without steps and with every rule and size of step."""
+    rules = [(PLAIN, 0.0), *((rule, step) for rule, steps in STEPS.items() for step in steps)]
+    return [
+        Setting((kind, *rule), rule[0], {"step": rule[1]}, [(text,) for text in some])
+        for kind, some in texts(models).items()
+        for rule in rules
+    ]
+
+
+def read(models: Models, rule: str, text: list[int], step: float) -> list[float]:
+    """The loss at each token of a text."""
+    return window_losses(models["target"].model, text, WINDOW, step, *([rule] if step else []))
+
+
+def loss(texts: list[list[float]]) -> float:
+    """The mean loss at a token."""
+    return fmean(one for losses in texts for one in losses)
+
+
+def measures(texts: list[list[float]], plain: list[list[float]]) -> Row:
+    """The loss, and at how many tokens it is below that without steps."""
+    pairs = [pair for both in zip(texts, plain, strict=True) for pair in zip(*both, strict=True)]
+    return {
+        "loss": loss(texts),
+        "against plain": loss(texts) - loss(plain),
+        "tokens that gain": None if texts == plain else fmean(one < other for one, other in pairs),
+    }
+
+
+def best_of(rows: list[Row], kind: str) -> tuple[Row, Row]:
+    """The row of a kind of text with the lowest loss, and the one without steps."""
+    own = [row for row in rows if row["text"] == kind]
+    return min(own, key=lambda row: row["loss"]), own[0]
+
+
+def says(rows: list[Row]) -> list[str]:
+    """Each kind of text without steps, and at its best."""
+    sentences = []
+    for kind in dict.fromkeys(row["text"] for row in rows):
+        best, plain = best_of(rows, kind)
+        setting = f"{best['rule']} {best['step']:g}" if best["step"] else "no step"
+        sentences.append(
+            f"{kind}: {plain['loss']:.3f} nats per token without steps, {best['loss']:.3f} at best "
+            f"({setting})."
         )
-        if kind == "README":
-            for name, key in (("plain", ("—", 0.0)), ("moved", best)):
-                lines.append(Line(name, by_window(losses[key])))
-            pictures = [picture(model, some[0], *best)] if best[1] else []
-    columns = ["text", "rule", "step", "loss", "against plain", "tokens that gain"]
+    return sentences
+
+
+SWEEP = Sweep(
+    names=("text", "rule", "step"),
+    settings=settings,
+    decode=read,
+    measures=measures,
+    within="text",
+    says=says,
+    differences=(
+        Difference(
+            "loss on {0[text]}, moved states against plain",
+            loss,
+            lambda rows: best_of(rows, min(rows, key=lambda row: row["against plain"])["text"]),
+        ),
+    ),
+    sampled={"texts of each kind": TEXTS},
+)
+
+
+def run(models: Models) -> Result:
+    """The sweep, with the best setting of the README window by window."""
+    made = swept(models, SWEEP)
+    best, plain = best_of(made.rows, "README")
+    drawn = {"plain": plain, "moved": best}
+    lines = [Line(name, by_window(made.outcomes[made.at(row)])) for name, row in drawn.items()]
     chart = Chart("The README, window by window", "window", "nats per token", lines)
-    kind, *setting = min(rows, key=lambda row: row[4])[:3]
-    gains = [a - b for a, b in zip(each[kind, *setting], each[kind, "—", 0.0], strict=True)]
-    compared = [by_pairs(f"loss on {kind}, moved states against plain", gains)]
-    return Result(columns, rows, says, chart, pictures=pictures, compared=compared)
+    (text,) = made.settings[made.at(best)].cases[0]
+    moved_far = [picture(models["target"].model, text, best["rule"], best["step"])] if best["step"] else []
+    return replace(concluded(made, SWEEP), chart=chart, pictures=moved_far)
 
 
 def picture(model: PreTrainedModel, text: list[int], rule: str, step: float) -> Heat:
@@ -117,8 +156,3 @@ def finding(answer: dict) -> str:
         f"When only the cached keys and values learn while the model reads, its loss on {text} "
         f"{moved(plain, best['loss'])} nats per token; no weight changes."
     )
-
-
-def stands(answer: dict) -> Basis:
-    """Texts of each kind."""
-    return Basis({"texts of each kind": TEXTS}, compared=as_measured(answer))

@@ -11,60 +11,65 @@ problems.
 import math
 from statistics import fmean, stdev
 
-from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded, text_of
+from explorer.experiments import Models
+from explorer.experiments.asked import decoded, problems_of, text_of
 from explorer.experiments.basis import Basis, by_error
-from explorer.experiments.reading import percent, rows_of
-from explorer.experiments.spread import over
-from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from explorer.experiments.curves import CurvesBy
+from explorer.experiments.reading import Row, percent, rows_of
+from explorer.experiments.sweep import Setting, Sweep
+from explorer.tasks import TASKS, Problem
 from explorer.tasks.own_tests import pass_rate
 
 PAPERS = ("planning-with-large-language-models-for-code",)
 TASK, COUNT, TOKENS = "list_program", 120, 24
 ROLLOUTS = (1, 4, 16, 32)
-COMPLETIONS = {"planned, greedy completions": 0.0, "planned, sampled completions": 1.0}  # temperature
+FILTERED = "filtered"
+WAYS = {  # way -> strategy and temperature
+    FILTERED: ("sample", 1.0),
+    "planned, greedy completions": ("pg_td", 0.0),
+    "planned, sampled completions": ("pg_td", 1.0),
+}
 Graded = tuple[float, bool, float]  # (share of public tests passed, whether hidden tests pass, tokens read)
+Tries = dict[int, Graded]  # number of rollouts or samples -> the grade of the best program
 
 
-def written(
-    models: Models, strategy: str, problem: Problem, seed: int, parameters: dict
-) -> tuple[Trace, str]:
-    """The trace of one lane on one problem, and its text."""
-    trace = decoded(models, strategy, problem.prompt, TOKENS, seed, **parameters)
-    return trace, text_of(models, trace.output())
-
-
-def graded(problem: Problem, text: str, read: float) -> Graded:
+def graded(models: Models, problem: Problem, tokens: list[int], read: float) -> Graded:
     """Grades a program."""
+    text = text_of(models, tokens)
     return pass_rate(problem.prompt, text), TASKS[TASK].check(problem, text).right, read
 
 
-def planned(models: Models, problem: Problem, rollouts: int, temperature: float) -> Graded:
-    """The grade of PG-TD's program."""
-    given = {"scorer": "tests", "rollouts": rollouts, "temperature": temperature}
-    trace, text = written(models, "pg_td", problem, 0, given)
-    return graded(problem, text, trace.costs.totals()["target_tokens"])
+def planned(models: Models, strategy: str, problem: Problem, temperature: float) -> Tries:
+    """The grade of PG-TD's program after each number of rollouts."""
+    grades, given = {}, {"scorer": "tests", "temperature": temperature}
+    for rollouts in ROLLOUTS:
+        trace = decoded(models, strategy, problem.prompt, TOKENS, rollouts=rollouts, **given)
+        read = trace.costs.totals()["target_tokens"]
+        grades[rollouts] = graded(models, problem, trace.output(), read)
+    return grades
 
 
-def filtered(models: Models, problem: Problem) -> list[Graded]:
+def filtered(models: Models, strategy: str, problem: Problem, temperature: float) -> Tries:
     """The best of the first 1, 2, ... samples, up to the maximum of ROLLOUTS; the earlier one in a tie."""
-    best, read, ranked = None, 0.0, []
+    best, read, grades = None, 0.0, {}
     for seed in range(max(ROLLOUTS)):
-        trace, text = written(models, "sample", problem, seed, {"temperature": 1.0})
-        read += trace.costs.totals()["target_tokens"] - (
-            len(trace.prompt) if seed else 0
-        )  # the prompt is read once
-        one = graded(problem, text, read)
+        trace = decoded(models, strategy, problem.prompt, TOKENS, seed, temperature=temperature)
+        prompt_again = len(trace.prompt) if seed else 0  # the prompt is read once
+        read += trace.costs.totals()["target_tokens"] - prompt_again
+        one = graded(models, problem, trace.output(), read)
         best = one if best is None or one[0] > best[0] else best
-        ranked.append((*best[:2], read))
-    return ranked
+        grades[seed + 1] = (*best[:2], read)
+    return grades
+
+
+def tried(models: Models, strategy: str, problem: Problem, temperature: float) -> Tries:
+    """One problem, by planning or by filtering."""
+    way = filtered if strategy == "sample" else planned
+    return way(models, strategy, problem, temperature)
 
 
 def for_as_much(plan: Graded, drawn: list[Graded]) -> Graded:
-    """The result of filtering while it reads no more tokens than planning did; at least one
-    sample.
-    """
+    """The result of filtering while it reads no more tokens than planning did; at least one sample."""
     return [one for at, one in enumerate(drawn) if not at or one[2] <= plan[2]][-1]
 
 
@@ -74,56 +79,68 @@ def lead(results: list[Graded], rest: list[Graded]) -> tuple[float, float]:
     return fmean(ahead), stdev(ahead) / math.sqrt(len(ahead))
 
 
-def row(way: str, rollouts: int, results: list[Graded], drawn: list[list[Graded]]) -> list[Cell]:
-    """The tests that a way's programs pass, their cost, and the lead over filtering in public tests."""
-    shares = [fmean([one[i] for one in results]) for i in range(3)]
-    as_many = lead(results, [each[rollouts - 1] for each in drawn])
-    as_much = lead(results, [for_as_much(*pair) for pair in zip(results, drawn, strict=True)])
-    return [way, rollouts, *shares, *as_many, *as_much]
-
-
-def run(models: Models) -> Result:
-    """One row per way and number of rollouts, and curves over the tokens read."""
-    asked = problems(TASK, COUNT, HELD_OUT_SEED)
-    with progress.part(0.3):
-        drawn = over(models, filtered, [(problem,) for problem in asked])
-    rows = [row("filtered", r, [each[r - 1] for each in drawn], drawn) for r in ROLLOUTS]
-    for way, temperature in progress.each(COMPLETIONS.items()):
-        for rollouts in progress.each(ROLLOUTS, weight=float):
-            results = over(models, planned, [(problem, rollouts, temperature) for problem in asked])
-            rows.append(row(way, rollouts, results, drawn))
-    columns = [
-        "way",
-        "rollouts",
-        "public",
-        "hidden",
-        "tokens",
-        "ahead of as many",
-        "± error",
-        "ahead for as much",
-        "± error of that",
-    ]
-    lines = [Line(way, [[r[4], r[2]] for r in rows if r[0] == way]) for way in ("filtered", *COMPLETIONS)]
-    says = [
-        f"{r[0]}, {r[1]} rollouts: {r[2]:.0%} of the public examples and {r[3]:.0%} of the hidden ones for "
-        f"{r[4]:,.0f} tokens"
-        + (
-            f"; {r[5]:+.3f} ± {r[6]:.3f} against as many samples, {r[7]:+.3f} ± {r[8]:.3f} against "
-            "samples that read as many tokens."
-            if r[0] != "filtered"
-            else "."
+def measures(problems: list[Tries], drawn: list[Tries]) -> list[Row]:
+    """For each number of rollouts: tests passed, their cost, and the lead over filtering in public tests."""
+    rows = []
+    for rollouts in ROLLOUTS:
+        results = [one[rollouts] for one in problems]
+        public, hidden, tokens = (fmean(grades) for grades in zip(*results, strict=True))
+        as_many = lead(results, [one[rollouts] for one in drawn])
+        much = [for_as_much(one, [*all.values()]) for one, all in zip(results, drawn, strict=True)]
+        as_much = lead(results, much)
+        rows.append(
+            {
+                "rollouts": rollouts,
+                "public": public,
+                "hidden": hidden,
+                "tokens": tokens,
+                "ahead of as many": as_many[0],
+                "± error": as_many[1],
+                "ahead for as much": as_much[0],
+                "± error of that": as_much[1],
+            }
         )
-        for r in rows
-        if r[1] == ROLLOUTS[-1]
-    ]
-    chart = Chart("Public examples met by the best program", "tokens read", "share", lines)
-    return Result(columns, rows, [one.replace(" -", " −") for one in says], chart)
+    return rows
+
+
+def says(rows: list[Row]) -> list[str]:
+    """Every way with the most rollouts."""
+    sentences = []
+    for row in (row for row in rows if row["rollouts"] == ROLLOUTS[-1]):
+        said = (
+            f"{row['way']}, {row['rollouts']} rollouts: {row['public']:.0%} of the public examples and "
+            f"{row['hidden']:.0%} of the hidden ones for {row['tokens']:,.0f} tokens"
+        )
+        if row["way"] != FILTERED:
+            said += (
+                f"; {row['ahead of as many']:+.3f} ± {row['± error']:.3f} against as many samples, "
+                f"{row['ahead for as much']:+.3f} ± {row['± error of that']:.3f} against samples that read "
+                "as many tokens"
+            )
+        sentences.append(f"{said}.")
+    return sentences
+
+
+SWEEP = Sweep(
+    names=("way",),
+    settings=lambda models: [
+        Setting((way,), strategy, {"temperature": temperature}, problems_of([TASK], COUNT))
+        for way, (strategy, temperature) in WAYS.items()
+    ],
+    decode=tried,
+    measures=measures,
+    says=says,
+    chart=CurvesBy(
+        "Public examples met by the best program", "tokens read", "share", "way", ("tokens", "public")
+    ),
+    sampled={"problems": COUNT},
+)
 
 
 def finding(answer: dict) -> str:
     """Planning and filtering with the largest number of tries."""
     last = {row["way"]: row for row in rows_of(answer)}  # the last row of a way has the most rollouts
-    drawn = last.pop("filtered")
+    drawn = last.pop(FILTERED)
     plan = max(last.values(), key=lambda row: row["public"])
     return (
         f"With {drawn['rollouts']} tries each, sampling and filtering meets {percent(drawn['public'])} of "
@@ -135,10 +152,10 @@ def finding(answer: dict) -> str:
 def stands(answer: dict) -> Basis:
     """Problems, with the same tries for all ways."""
     last = {row["way"]: row for row in rows_of(answer)}  # the last row of a way has the most rollouts
-    del last["filtered"]
+    del last[FILTERED]
     plan = max(last.values(), key=lambda row: row["public"])
     compared = [
         by_error("tests met with as many tries", plan["ahead of as many"], plan["± error"]),
         by_error("tests met for as many tokens", plan["ahead for as much"], plan["± error of that"]),
     ]
-    return Basis({"problems": COUNT}, compared=compared)
+    return Basis(SWEEP.sampled, compared=compared)

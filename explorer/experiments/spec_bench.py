@@ -78,7 +78,7 @@ SWEEP = Sweep(
     measures=measures,
     says=says,
     sampled={"prompts of each kind": COUNT},
-    timed=True,
+    one_process=True,
 )
 
 

@@ -54,19 +54,20 @@ class Difference:
 
 @dataclass(frozen=True)
 class Sweep:
-    """An experiment whose table has a row for each setting.
+    """An experiment whose table has a row for each setting, or a few.
 
     names: the columns that name a setting. settings: what is set, given the models. measures: the further
-    cells of a row by column, from its outcomes and those of the row with which it is compared, case by case.
-    says: the conclusions, from the rows. sampled: what was sampled -> how many. decode: `decode(models,
-    strategy, *case, **parameters)` gives the outcome of one case. within: rows with the same value in this
-    column are compared with the first of them; if empty, all with the first row. order: the key by which the
-    rows are sorted. timed: its seconds are measured, so it stays in one process.
+    cells of a row by column, or of several rows, from the outcomes of a setting and those of the setting
+    with which it is compared, case by case. says: the conclusions, from the rows. sampled: what was sampled
+    -> how many. decode: `decode(models, strategy, *case, **parameters)` gives the outcome of one case.
+    within: settings with the same value in this column are compared with the first of them; if empty, all
+    with the first. order: the key by which the rows are sorted. one_process: no other machine takes part, as
+    its seconds are measured, or it brings models of its own.
     """
 
     names: tuple[str, ...]
     settings: Callable[[Models], list[Setting]]
-    measures: Callable[[Outcomes, Outcomes], Row]
+    measures: Callable[[Outcomes, Outcomes], Row | list[Row]]
     says: Callable[[list[Row]], list[str]]
     sampled: dict[str, int]
     decode: Callable[..., Any] = decoded
@@ -76,7 +77,7 @@ class Sweep:
     within: str = ""
     order: Callable[[Row], Any] | None = None
     trained: int | None = None
-    timed: bool = False
+    one_process: bool = False
 
     def run(self, models: Models) -> Result:
         """Decodes all cases and concludes from them."""
@@ -89,15 +90,18 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Swept:
-    """The rows of a sweep, and in the same order the settings and outcomes from which they were measured."""
+    """The settings of a sweep with the outcomes of their cases, and the rows that were measured from them,
+    each with the index of its setting.
+    """
 
+    settings: list[Setting]
+    outcomes: list[Outcomes]
     rows: list[Row] = field(default_factory=list)
-    settings: list[Setting] = field(default_factory=list)
-    outcomes: list[Outcomes] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
 
     def at(self, row: Row) -> int:
-        """The index of one of the rows."""
-        return next(at for at, one in enumerate(self.rows) if one is row)
+        """The index of the setting from which a row was measured."""
+        return next(place for one, place in zip(self.rows, self.places, strict=True) if one is row)
 
 
 def of_case(models: Models, decode: Callable, setting: Setting, case: tuple) -> Any:
@@ -107,7 +111,7 @@ def of_case(models: Models, decode: Callable, setting: Setting, case: tuple) -> 
 
 def outcomes_of(models: Models, sweep: Sweep, settings: list[Setting]) -> list[Outcomes]:
     """What the decodings of each setting gave."""
-    if sweep.timed:
+    if sweep.one_process:
         return [
             [of_case(models, sweep.decode, setting, case) for case in progress.each(setting.cases)]
             for setting in progress.each(settings, weight=lambda one: len(one.cases))
@@ -120,13 +124,23 @@ def outcomes_of(models: Models, sweep: Sweep, settings: list[Setting]) -> list[O
 def swept(models: Models, sweep: Sweep) -> Swept:
     """Decodes every case under every setting, and measures."""
     settings = [setting for setting in sweep.settings(models) if setting.cases]
-    made = Swept([], settings, outcomes_of(models, sweep, settings))
-    for setting, outcomes in zip(settings, made.outcomes, strict=True):
-        row = dict(zip(sweep.names, setting.names, strict=True))
-        made.rows.append(row)
-        first = next(at for at, one in enumerate(made.rows) if one.get(sweep.within) == row.get(sweep.within))
-        row |= sweep.measures(outcomes, same_cases(made, first, setting.cases))
+    made = Swept(settings, outcomes_of(models, sweep, settings))
+    for at, setting in enumerate(settings):
+        first = compared_with(settings, at, sweep)
+        measured = sweep.measures(made.outcomes[at], same_cases(made, first, setting.cases))
+        named = dict(zip(sweep.names, setting.names, strict=True))
+        for cells in [measured] if isinstance(measured, dict) else measured:
+            made.rows.append(named | cells)
+            made.places.append(at)
     return made
+
+
+def compared_with(settings: list[Setting], at: int, sweep: Sweep) -> int:
+    """The index of the setting with which one is compared."""
+    if not sweep.within:
+        return 0
+    column = sweep.names.index(sweep.within)
+    return [one.names[column] for one in settings].index(settings[at].names[column])
 
 
 def same_cases(made: Swept, at: int, cases: Sequence[tuple]) -> Outcomes:

@@ -60,8 +60,8 @@ BY_HAND = Sweep(
 
 def test_a_table_with_its_intervals_by_hand():
     """A setting without cases has no row; one with a part of the cases is compared on this part. Cases: 5 -
-    1, 5 - 3, 4 - 2, 8 - 2: a mean lead of 3.5 with a standard error of .957 and Student's t of 3.182; prompts:
-    5 - 2 and 6 - 2: 3.5 with .5 and 12.706.
+    1, 5 - 3, 4 - 2, 8 - 2: a mean lead of 3.5 with a standard error of .957 and Student's t of 3.182.
+    Prompts: 5 - 2 and 6 - 2: 3.5 with .5 and 12.706.
     """
     found = BY_HAND.run({"target": WRITTEN})
     assert found.columns == ["group", "strategy", "mean", "ahead"]
@@ -85,7 +85,7 @@ def test_a_table_with_its_intervals_by_hand():
 
 
 def test_rows_are_sorted_after_they_were_compared():
-    found = replace(BY_HAND, order=lambda row: -row["mean"], differences=(), timed=True).run(
+    found = replace(BY_HAND, order=lambda row: -row["mean"], differences=(), one_process=True).run(
         {"target": WRITTEN}
     )
     assert [row[2] for row in found.rows] == [55.0, 40.0, 5.5, 2.0]
