@@ -2,17 +2,17 @@
 a curve. `python -m explorer experiment NAME` runs one; what the shipped models answered lies in
 assets/experiments and is shown on the page.
 
-A file of this folder is an experiment: its docstring is the title and what is asked, `PAPERS` are the
-studies that it repeats, and `finding(answer)` says the main thing in one sentence with the numbers of the
-answer. Where the same prompts or problems are decoded under several settings, a `SWEEP` (sweep.py) declares
-what is set, what is measured and what was sampled. Otherwise `run(models)` gives a `Result`, its loops go
-through `progress.each`, and `stands(answer)` says on what the finding stands: what was sampled, how often
-something was trained, and an interval per difference. If it reads stories it says `READS_CORPUS = True`, and
-it is `run(models, corpus)`; if it reads the schemas of JSONSchemaBench, `READS_SCHEMAS = True` and
-`run(models, folder)`. If its rows do not depend on each other, it can be `run(models, known)`, which keeps
-the rows of an earlier answer and adds those that it lacks. The decodings of a sweep, and those that go
-through `over` of spread.py, can run on several machines. `groups.py` says where the page shows it. Knows
-none of them by name.
+A file of this folder, or of one of its `FOLDERS`, is an experiment: its docstring is the title and what is
+asked, `PAPERS` are the studies that it repeats, and `finding(answer)` says the main thing in one sentence
+with the numbers of the answer. Where the same prompts or problems are decoded under several settings, a
+`SWEEP` (sweep.py) declares what is set, what is measured and what was sampled. Otherwise `run(models)` gives
+a `Result`, its loops go through `progress.each`, and `stands(answer)` says on what the finding stands: what
+was sampled, how often something was trained, and an interval per difference. If it reads stories it says
+`READS_CORPUS = True`, and it is `run(models, corpus)`; if it reads the schemas of JSONSchemaBench,
+`READS_SCHEMAS = True` and `run(models, folder)`. If its rows do not depend on each other, it can be
+`run(models, known)`, which keeps the rows of an earlier answer and adds those that it lacks. The decodings
+of a sweep, and those that go through `over` of spread.py, can run on several machines. `groups.py` says
+where the page shows it. Knows none of them by name.
 """
 
 import argparse
@@ -20,12 +20,12 @@ import importlib
 import inspect
 import json
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from decoders import files
 from decoders.packages import assets
@@ -37,9 +37,9 @@ from explorer.shipped import check_corpus
 
 if TYPE_CHECKING:
     from decoders.models.loaded_model import LoadedModel
-    from explorer.experiments.sweep import Sweep
 
 FOLDER = assets() / "experiments"
+FOLDERS = ("sweeps", "without_decoding", "small_trainings")  # of experiments, beside those in this folder
 Models = dict[str, "LoadedModel"]
 Cell = str | int | float | None
 
@@ -77,7 +77,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question, the studies that it comes from, and the function that answers it."""
+    """A question, the studies that it comes from, and the function that answers it; `sweep`: what it declares,
+    if it is a sweep.
+    """
 
     name: str
     title: str
@@ -90,21 +92,29 @@ class Experiment:
     reads_schemas: bool = False
     spreads: bool = False
     adds: bool = False
-    sweep: "Sweep | None" = None
+    sweep: Any = None
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """(package, name) of each module in which an experiment may be."""
+    for folder in ("", *FOLDERS):
+        package = ".".join(filter(None, (__name__, folder)))
+        found = pkgutil.iter_modules([str(Path(__path__[0]) / folder)])
+        yield from ((package, one.name) for one in found if not one.ispkg)
 
 
 @cache
 def experiments() -> dict[str, Experiment]:
     """Name -> experiment, in the order of their names."""
     result = {}
-    for module in pkgutil.iter_modules(__path__):
-        one = importlib.import_module(f"{__name__}.{module.name}")
+    for folder, module in sorted(modules(), key=lambda place: place[1]):
+        one = importlib.import_module(f"{folder}.{module}")
         sweep = getattr(one, "SWEEP", None)
         run = getattr(one, "run", None) or (sweep and sweep.run)
         if run is None:
             continue  # a helper of several experiments
         title, _, asks = one.__doc__.strip().partition("\n\n")
-        name = module.name.replace("_", "-")
+        name = module.replace("_", "-")
         result[name] = Experiment(
             name,
             title.rstrip("."),

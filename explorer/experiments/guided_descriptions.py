@@ -22,9 +22,9 @@ from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import MIDDLE_PROMPT, around, first_sentences, read_stories
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis, by_error
-from explorer.experiments.evidence import words
-from explorer.experiments.faithful_answers import error
 from explorer.experiments.reading import moved, percent, rows_of
+from explorer.experiments.sweeps.evidence import words
+from explorer.experiments.sweeps.faithful_answers import error
 
 PAPERS = ("guiding-image-captioning-models-toward-more-specific",)
 READS_CORPUS = True

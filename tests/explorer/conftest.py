@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from explorer import experiments
 from explorer.corpus import END, STORY_MIX
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
@@ -33,6 +34,7 @@ def models(tiny_model):
 @pytest.fixture
 def short(monkeypatch, models, tiny_model):
     """Experiments that take a second."""
+    folders = {name: folder for folder, name in experiments.modules()}
     kinds = {"set_block": "set_block", "wedlm": "wedlm", "diffusion": "masked"}
     companions = {name: tiny_model(kind) for name, kind in kinds.items()}
     monkeypatch.setattr(models["target"], "_companions", companions)
@@ -162,7 +164,7 @@ def short(monkeypatch, models, tiny_model):
         ),
         "losses_per_exit": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, HEAD_STEPS=2, WIDTH=16),
     }.items():
-        module = importlib.import_module(f"explorer.experiments.{name}")
+        module = importlib.import_module(f"{folders[name]}.{name}")
         for constant, value in constants.items():
             monkeypatch.setattr(module, constant, value)
 

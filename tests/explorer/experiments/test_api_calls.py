@@ -7,7 +7,7 @@ import pytest
 from decoders.constraints.grammars import Grammar
 from decoders.constraints.kinds import vocabulary_of
 from decoders.models import load
-from explorer.experiments.api_calls import alike, endpoints, exists, grammar
+from explorer.experiments.sweeps.api_calls import alike, endpoints, exists, grammar
 
 
 def test_a_wrong_endpoint_counts_as_right_by_the_measure_which_is_not_symmetric():

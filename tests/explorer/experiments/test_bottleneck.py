@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from explorer.experiments.bottleneck import Dense, seen
 from explorer.experiments.models.key_value_bottleneck import bottleneck, learn, placed_keys
+from explorer.experiments.small_trainings.bottleneck import Dense, seen
 
 WORDS = torch.arange(10, 60)
 

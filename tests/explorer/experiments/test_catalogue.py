@@ -9,7 +9,6 @@ import torch
 
 from decoders.constraints.trie import trie_of
 from decoders.engine.engine import Engine
-from explorer.experiments.catalogue_beam import PUBLISHED, compared, random_questions, renumbered, same_codes
 from explorer.experiments.models.item_codes import (
     LEVELS,
     CodeModel,
@@ -21,7 +20,14 @@ from explorer.experiments.models.item_codes import (
 )
 from explorer.experiments.models.item_rankers import ItemHead, by_beam, by_names
 from explorer.experiments.models.small_llama import small_llama
-from explorer.experiments.toy_catalogue import (
+from explorer.experiments.small_trainings.catalogue_beam import (
+    PUBLISHED,
+    compared,
+    random_questions,
+    renumbered,
+    same_codes,
+)
+from explorer.experiments.small_trainings.toy_catalogue import (
     FAITHFUL,
     NAMES,
     follows,

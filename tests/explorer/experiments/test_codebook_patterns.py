@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from explorer.experiments.codebook_patterns import SymbolModel, digits, mask, patterns
+from explorer.experiments.small_trainings.codebook_patterns import SymbolModel, digits, mask, patterns
 
 SIZES = [(6, 4), (24, 3), (33, 2), (1, 3), (40, 4)]
 

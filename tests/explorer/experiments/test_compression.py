@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from explorer import experiments
-from explorer.experiments import compression
 from explorer.experiments.reading import rows_of
 from explorer.experiments.statistics import spearman
+from explorer.experiments.without_decoding import compression
 from tests.helpers import tiny_models
 
 COLUMNS = ("agreement", "knowledge", "in context", "acceptance")

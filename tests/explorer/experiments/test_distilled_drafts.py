@@ -5,7 +5,7 @@ import torch
 
 from decoders.lane import Lane, Limits
 from decoders.speculative.divergences import DIVERGENCES
-from explorer.experiments import distilled_drafts as experiment
+from explorer.experiments.small_trainings import distilled_drafts as experiment
 from tests.helpers import tiny_models
 
 

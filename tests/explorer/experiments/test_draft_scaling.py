@@ -5,8 +5,8 @@ import torch
 
 from decoders.heads import Eagle, Target, take_taps
 from explorer.experiments import find_stored
-from explorer.experiments.draft_scaling import best_budget, line
 from explorer.experiments.models.stacked_drafter import StackedDrafter
+from explorer.experiments.small_trainings.draft_scaling import best_budget, line
 
 
 def test_the_fit_finds_planted_coefficients():

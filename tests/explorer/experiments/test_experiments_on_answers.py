@@ -14,19 +14,21 @@ from explorer import experiments
 from explorer.experiments import (
     Line,
     asked,
-    cost_and_accuracy,
-    decoders_swept,
-    evidence,
-    faithful_answers,
     guided_descriptions,
     hyperfitting,
     likelihood_and_utility,
-    noisy_instructions,
     pictures,
     program_search,
     reading_once,
 )
 from explorer.experiments.reading import rows_of
+from explorer.experiments.sweeps import (
+    cost_and_accuracy,
+    decoders_swept,
+    evidence,
+    faithful_answers,
+    noisy_instructions,
+)
 from explorer.tasks import problems
 
 

@@ -10,16 +10,10 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Note
 from explorer import experiments
-from explorer.experiments import (
-    entropy_threshold,
-    equal_to_greedy,
-    information_surplus,
-    many_texts,
-    measures,
-    modes_by_length,
-    several_guesses,
-)
+from explorer.experiments import equal_to_greedy, measures, several_guesses
 from explorer.experiments.acceptance_by_rank import WIDTH, shares, traces
+from explorer.experiments.sweeps import many_texts, modes_by_length
+from explorer.experiments.without_decoding import entropy_threshold, information_surplus
 
 
 def test_a_text_that_greedy_wrote_is_its_likeliest_token_by_token(models):

@@ -6,8 +6,6 @@ import pytest
 import torch
 
 from decoders.lane import Lane, Limits
-from explorer.experiments import label_head
-from explorer.experiments.label_head import judged, searcher, tuned_head
 from explorer.experiments.models.tuned_prompt import (
     IGNORED,
     Answer,
@@ -18,7 +16,9 @@ from explorer.experiments.models.tuned_prompt import (
     padded,
     positive_weights,
 )
-from explorer.experiments.toy_topics import LABELS, TOPICS, Story, stories
+from explorer.experiments.small_trainings import label_head
+from explorer.experiments.small_trainings.label_head import judged, searcher, tuned_head
+from explorer.experiments.small_trainings.toy_topics import LABELS, TOPICS, Story, stories
 
 STORIES = stories(12, 0, True)
 

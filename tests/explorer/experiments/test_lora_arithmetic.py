@@ -5,7 +5,7 @@ import torch
 from decoders.models.editing.lora_algebra import combined
 from decoders.models.loading import load
 from explorer.corpus import IGNORED
-from explorer.experiments import lora_arithmetic
+from explorer.experiments.without_decoding import lora_arithmetic
 
 
 def test_texts_have_the_tokens_of_both_modules_and_labels_behind_their_prompts(monkeypatch):

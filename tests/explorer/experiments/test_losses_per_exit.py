@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from explorer.experiments import losses_per_exit
-from explorer.experiments.losses_per_exit import asked, fitted_heads, left, own_heads, trained
 from explorer.experiments.models.exits import Exits, joint_weights, rotated, skip_probs, skip_weights
 from explorer.experiments.models.small import next_loss
+from explorer.experiments.small_trainings import losses_per_exit
+from explorer.experiments.small_trainings.losses_per_exit import asked, fitted_heads, left, own_heads, trained
 
 
 @pytest.fixture(scope="module")

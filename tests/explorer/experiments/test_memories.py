@@ -7,9 +7,15 @@ from transformers import DynamicCache
 from decoders.lane import Lane, Limits
 from decoders.models import load
 from explorer.experiments import find_stored
-from explorer.experiments.cache_of_architectures import after, held, seen, shade, stored_picture
-from explorer.experiments.memory_policies import BUDGETS, TOKENS, best_within, drift
 from explorer.experiments.reading import rows_of
+from explorer.experiments.sweeps.memory_policies import BUDGETS, TOKENS, best_within, drift
+from explorer.experiments.without_decoding.cache_of_architectures import (
+    after,
+    held,
+    seen,
+    shade,
+    stored_picture,
+)
 
 
 def test_a_text_is_the_full_caches_with_all_of_the_budget_and_strays_with_little(tiny_model):

@@ -5,8 +5,8 @@ from dataclasses import astuple
 import pytest
 
 from explorer.experiments import find_stored
-from explorer.experiments.memory_wall import Machine, fitted, forward, shape_of
 from explorer.experiments.reading import rows_of
+from explorer.experiments.without_decoding.memory_wall import Machine, fitted, forward, shape_of
 from visualizers.analysis.cost_model import Shape, layer_weights, step
 from visualizers.analysis.roofline import Device
 

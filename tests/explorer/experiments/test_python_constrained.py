@@ -3,7 +3,7 @@
 from decoders.constraints.grammars import Grammar
 from decoders.constraints.kinds import vocabulary_of
 from decoders.models import load
-from explorer.experiments.python_constrained import GRAMMAR, parses, strange
+from explorer.experiments.sweeps.python_constrained import GRAMMAR, parses, strange
 from explorer.tasks.python_programs import TEMPLATES
 
 

@@ -6,9 +6,16 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from explorer.experiments import routes_per_token
 from explorer.experiments.models.duo import Duo, Router, at_random, bits
-from explorer.experiments.routes_per_token import cost, judged, losses, picked, routed, widened
+from explorer.experiments.small_trainings import routes_per_token
+from explorer.experiments.small_trainings.routes_per_token import (
+    cost,
+    judged,
+    losses,
+    picked,
+    routed,
+    widened,
+)
 
 
 @pytest.fixture(scope="module")

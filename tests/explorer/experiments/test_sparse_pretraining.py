@@ -3,8 +3,8 @@
 import torch
 
 from explorer import experiments
-from explorer.experiments import sparse_pretraining
-from explorer.experiments.sparse_pretraining import LENGTHS, SEEDS, losses
+from explorer.experiments.small_trainings import sparse_pretraining
+from explorer.experiments.small_trainings.sparse_pretraining import LENGTHS, SEEDS, losses
 
 
 def test_a_seed_changes_weights_masks_and_order(monkeypatch):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.experiments import split_prefill as split
+from explorer.experiments.small_trainings import split_prefill as split
 
 
 def test_when_devices_are_done():

@@ -20,8 +20,9 @@ import torch
 
 from explorer import experiments
 from explorer.cli import main
-from explorer.experiments import draft_length, progress, spread
+from explorer.experiments import progress, spread
 from explorer.experiments.asked import decoded
+from explorer.experiments.sweeps import draft_length
 from tests.helpers import tiny_models
 
 has_ray = importlib.util.find_spec("ray") is not None

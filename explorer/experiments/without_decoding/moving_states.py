@@ -26,7 +26,7 @@ TOGETHER = 5  # positions per cell of the picture
 CHARACTERS = 1000  # per text, at most 512 tokens
 STEPS = {"sgd": (0.1, 0.3, 1.0, 3.0), "adam": (0.001, 0.003, 0.01, 0.03)}
 PLAIN = "—"  # the rule without steps
-README = Path(__file__).resolve().parents[2] / "README.md"
+README = Path(__file__).resolve().parents[3] / "README.md"
 
 
 def texts(models: Models) -> dict[str, list[list[int]]]:

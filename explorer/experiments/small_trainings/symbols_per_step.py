@@ -15,9 +15,9 @@ from torch.nn import functional as F
 
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis
-from explorer.experiments.codebook_patterns import Pattern, SymbolModel, digits, patterns
 from explorer.experiments.models.small import fit, own_text
 from explorer.experiments.reading import rows_with, two
+from explorer.experiments.small_trainings.codebook_patterns import Pattern, SymbolModel, digits, patterns
 
 PAPERS = ("stack-and-delay",)
 BASE, LEVELS, FRAMES = 16, 3, 16

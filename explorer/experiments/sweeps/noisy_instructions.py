@@ -14,10 +14,10 @@ from explorer.experiments import Models
 from explorer.experiments.asked import decoded, problems_of
 from explorer.experiments.basis import Basis, by_wins
 from explorer.experiments.curves import Curves
-from explorer.experiments.evidence import answer_text, gain
 from explorer.experiments.measures import right_by_task, right_with_interval, won_and_lost
 from explorer.experiments.reading import Row, count, percent, rows_of
 from explorer.experiments.sweep import Setting, Sweep
+from explorer.experiments.sweeps.evidence import answer_text, gain
 from explorer.tasks import TASKS, Problem
 
 PAPERS = ("distort-distract-decode",)

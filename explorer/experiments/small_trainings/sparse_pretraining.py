@@ -19,11 +19,11 @@ from transformers import LlamaForCausalLM
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis, as_measured, by_pairs
-from explorer.experiments.information_surplus import by_frequency
 from explorer.experiments.models.small import fit, next_loss, own_text
 from explorer.experiments.models.small_llama import small_llama
 from explorer.experiments.models.sparse_training import Masked, mask, random_mask, training_flops, unmask
 from explorer.experiments.reading import moved, rows_with
+from explorer.experiments.without_decoding.information_surplus import by_frequency
 from explorer.tasks import problems
 
 PAPERS = ("spdf",)

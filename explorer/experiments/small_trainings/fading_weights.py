@@ -15,7 +15,6 @@ from transformers import LlamaForCausalLM
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis
-from explorer.experiments.information_surplus import by_frequency
 from explorer.experiments.models.small import fit, next_loss, own_text
 from explorer.experiments.models.small_llama import small_llama
 from explorer.experiments.models.sparse_training import (
@@ -27,6 +26,7 @@ from explorer.experiments.models.sparse_training import (
     unmask,
 )
 from explorer.experiments.reading import rows_of, two
+from explorer.experiments.without_decoding.information_surplus import by_frequency
 
 PAPERS = ()  # none: unlike in the paper, fading does not beat SR-STE here
 PATTERNS = ((2, 4), (1, 8))

@@ -24,7 +24,7 @@ from explorer.experiments.models.item_rankers import ItemHead, Ranking, by_beam,
 from explorer.experiments.models.small import fit, next_loss
 from explorer.experiments.models.small_llama import small_llama
 from explorer.experiments.reading import rows_with, two
-from explorer.experiments.toy_catalogue import (
+from explorer.experiments.small_trainings.toy_catalogue import (
     NAMES,
     histories,
     name_tokens,

@@ -19,10 +19,10 @@ from explorer.experiments import Models, progress
 from explorer.experiments.asked import decoded
 from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.curves import CurvesBy
-from explorer.experiments.evidence import Item, answer_text, gain, overlap, sheets, unusual, words
 from explorer.experiments.measures import forwards_per_written_token
 from explorer.experiments.reading import Row, moved, percent, rows_with
 from explorer.experiments.sweep import Setting, Sweep
+from explorer.experiments.sweeps.evidence import Item, answer_text, gain, overlap, sheets, unusual, words
 from visualizers.analysis.calibration import Z
 
 PAPERS = ("context-aware-decoding-reduces-hallucination-in-query",)

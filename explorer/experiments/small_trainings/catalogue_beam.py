@@ -29,7 +29,13 @@ from explorer.experiments.models.item_codes import (
 from explorer.experiments.models.small import fit
 from explorer.experiments.pictures import Heat, Strip
 from explorer.experiments.reading import percent, rows_of, rows_with
-from explorer.experiments.toy_catalogue import NAMES, histories, name_vectors, recall, true_ranking
+from explorer.experiments.small_trainings.toy_catalogue import (
+    NAMES,
+    histories,
+    name_vectors,
+    recall,
+    true_ranking,
+)
 
 PAPERS = ("recgpt",)
 PUBLISHED: Widths = (10, 5, 20)

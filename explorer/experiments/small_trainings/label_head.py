@@ -34,7 +34,7 @@ from explorer.experiments.models.tuned_prompt import (
     trie_search,
 )
 from explorer.experiments.reading import rows_with, two
-from explorer.experiments.toy_topics import LABELS, Story, stories
+from explorer.experiments.small_trainings.toy_topics import LABELS, Story, stories
 from visualizers.analysis.calibration import binned, calibration_error
 
 PAPERS = ("prompt-tuned-embedding-classification-for-multi-label",)

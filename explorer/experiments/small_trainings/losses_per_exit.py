@@ -21,11 +21,11 @@ from torch import nn
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis
-from explorer.experiments.information_surplus import by_frequency
 from explorer.experiments.models.exits import Exits, joint_weights, rotated, skip_probs, skip_weights
 from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import TokenMap
 from explorer.experiments.reading import moved, rows_with
+from explorer.experiments.without_decoding.information_surplus import by_frequency
 
 PAPERS = ("one-model-to-train-them-all",)
 LAYERS, WIDTH, HEADS, EXITS = 8, 96, 4, (2, 4, 6, 8)
