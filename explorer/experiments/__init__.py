@@ -77,8 +77,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question, the studies that it comes from, and the function that answers it; `sweep`: what it declares,
-    if it is a sweep.
+    """A question, the studies that it comes from, and the function that answers it; `sweep`: its declaration,
+    if it is one.
     """
 
     name: str
