@@ -12,13 +12,16 @@ tokens: read by the target in all calls.
 import base64
 import gzip
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from statistics import fmean, stdev
 
 from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Chart, DrawnMessage, Line, Models, Result, progress
+from explorer.experiments import DrawnMessage, Models, Result
+from explorer.experiments.asked import problems_of
 from explorer.experiments.basis import Basis, by_error
+from explorer.experiments.curves import CurvesBy
 from explorer.experiments.message_flows import (
     Ask,
     Content,
@@ -30,9 +33,10 @@ from explorer.experiments.message_flows import (
     decoding,
     ran,
 )
-from explorer.experiments.reading import percent, rows_of, rows_with
+from explorer.experiments.reading import Row, percent, rows_of, rows_with
+from explorer.experiments.sweep import Setting, Sweep, concluded, swept
 from explorer.off_loop import encoded
-from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from explorer.tasks import TASKS, Problem
 from explorer.tasks.own_tests import pass_rate
 from explorer.tasks.problem import lines
 from visualizers.analysis.calibration import wilson
@@ -45,7 +49,8 @@ LENGTHS = {"list_program": 24, "python": 40, "chain": 60}  # task -> maximum tok
 Critic = Callable[
     [str, str, str], Content
 ]  # (original prompt, last prompt, text written after it) -> its messages
-Outcomes = list[tuple[bool, float]]  # one problem, after each of ROUNDS: (right, tokens read)
+Heard = tuple[Problem, list[Message]]  # a problem, and all messages about it
+Outcome = tuple[bool, float]  # of one problem after some rounds: (right, tokens read)
 
 
 def tested(asked: str, prompt: str, text: str) -> Content:
@@ -110,24 +115,43 @@ def logged(models: Models, problem: Problem, way: str, kept: list[Trace] | None 
     return log.messages
 
 
-def solved(problem: Problem, messages: list[Message]) -> Outcomes:
-    """The outcomes of one problem."""
+def heard(models: Models, way: str, problem: Problem) -> Heard:
+    """One problem, and all messages about it."""
+    return problem, logged(models, problem, way)
+
+
+def solved(problem: Problem, messages: list[Message]) -> list[Outcome]:
+    """The outcomes of one problem after each of ROUNDS."""
     costs = [m.content["cost"] for m in messages if m.sender == GENERATOR]
     kept = [m.content["best"] for m in messages if m.sender == "keeper"]
     right = [TASKS[problem.task].check(problem, best).right for best in kept]
     return [(right[min(r, len(right)) - 1], sum(costs[:r])) for r in ROUNDS]
 
 
-def picture(
-    models: Models, heard: list[tuple[Problem, list[Message]]]
-) -> tuple[list[DrawnMessage], list[str]]:
+def measures(runs: list[Heard], again: list[Heard]) -> list[Row]:
+    """A row for each number of rounds."""
+    own, rival = (list(zip(*(solved(*one) for one in some), strict=True)) for some in (runs, again))
+    return [after(*both) for both in zip(ROUNDS, own, rival, strict=True)]
+
+
+def after(rounds: int, own: Sequence[Outcome], rival: Sequence[Outcome]) -> Row:
+    """The results of a way after some rounds, their cost, and the lead."""
+    right = [one for one, _ in own]
+    ahead = [float(a) - float(b) for (a, _), (b, _) in zip(own, rival, strict=True)]
+    low, high = wilson(sum(right), len(right))
+    share = {"rounds": rounds, "right": fmean(right), "from": low, "to": high}
+    error = stdev(ahead) / math.sqrt(len(ahead))
+    return share | {"tokens": fmean(cost for _, cost in own), "ahead": fmean(ahead), "± error": error}
+
+
+def picture(models: Models, runs: list[Heard]) -> tuple[list[DrawnMessage], list[str]]:
     """The shortest run in which everything passed, but not at once, and the generator's calls in it. It is
     run again, which changes nothing but the times: the traces of all runs would take too much memory.
     """
-    heard = [one for one in heard if 1 < one[1][-1].content["rounds"] < max(ROUNDS)]
-    if not heard:
+    runs = [one for one in runs if 1 < one[1][-1].content["rounds"] < max(ROUNDS)]
+    if not runs:
         return [], []
-    problem, _ = min(heard, key=lambda one: len(one[1]))
+    problem, _ = min(runs, key=lambda one: len(one[1]))
     traces: list[Trace] = []
     messages = logged(models, problem, FEEDBACK, traces)
     drawn, calls = [], 0
@@ -148,51 +172,53 @@ def in_short(content: Content) -> str:
     return text[:WIDE] + "…" * (len(text) > WIDE)
 
 
-def row(task: str, way: str, at: int, outcomes: list[Outcomes], rival: list[Outcomes]) -> list[Cell]:
-    """The results of a way after some rounds, their cost, and the lead."""
-    right = [one[at][0] for one in outcomes]
-    ahead = [float(a[at][0]) - float(b[at][0]) for a, b in zip(outcomes, rival, strict=True)]
-    error = stdev(ahead) / math.sqrt(len(ahead))
-    share = [fmean(right), *wilson(sum(right), len(right)), fmean(one[at][1] for one in outcomes)]
-    return [task, way, ROUNDS[at], *share, fmean(ahead), error]
-
-
-def run(models: Models) -> Result:
-    """One row per task, way and number of rounds; curves over the rounds."""
-    rows: list[list[Cell]] = []
-    heard: list[tuple[Problem, list[Message]]] = []
-    for task in progress.each(LENGTHS):
-        asked = problems(task, COUNT, HELD_OUT_SEED)
-        logs = {
-            way: [logged(models, problem, way) for problem in progress.each(asked)]
-            for way in progress.each((AGAIN, FEEDBACK))
-        }
-        outcomes = {
-            way: [solved(*one) for one in zip(asked, some, strict=True)] for way, some in logs.items()
-        }
-        heard += zip(asked, logs[FEEDBACK], strict=True)
-        for way in outcomes:
-            rows += [row(task, way, at, outcomes[way], outcomes[AGAIN]) for at in range(len(ROUNDS))]
-    labels = [(task, way) for task in LENGTHS for way in (AGAIN, FEEDBACK)]
-    curves = [Line(f"{task}, {way}", [r[2:6] for r in rows if r[:2] == [task, way]]) for task, way in labels]
-    columns = ["task", "way", "rounds", "right", "from", "to", "tokens", "ahead", "± error"]
-    says = [verdict(task, [r for r in rows if r[0] == task and r[2] == ROUNDS[-1]]) for task in LENGTHS]
-    chart = Chart("Problems that are solved", "rounds", "share right", curves)
-    return Result(columns, rows, says, chart, *picture(models, heard))
-
-
-def verdict(task: str, last: list[list[Cell]]) -> str:
+def verdict(again: Row, feedback: Row) -> str:
     """Whether feedback was ahead by two standard errors after all rounds."""
-    again, feedback = last
-    ahead, error = feedback[-2:]
+    ahead, error = feedback["ahead"], feedback["± error"]
     clear = (
         "clearly ahead" if ahead > 2 * error else "clearly behind" if ahead < -2 * error else "no clear lead"
     )
     return (
-        f"{task}, {ROUNDS[-1]} rounds: {feedback[3]:.0%} right with feedback ({feedback[6]:,.0f} tokens "
-        f"per problem), {again[3]:.0%} when drawn again ({again[6]:,.0f}); "
-        f"{ahead:+.3f} ± {error:.3f}, {clear}."
-    ).replace("-", "−")
+        f"{feedback['task']}, {feedback['rounds']} rounds: {feedback['right']:.0%} right with feedback "
+        f"({feedback['tokens']:,.0f} tokens per problem), {again['right']:.0%} when drawn again "
+        f"({again['tokens']:,.0f}); {ahead:+.3f} ± {error:.3f}, {clear}."
+    )
+
+
+def says(rows: list[Row]) -> list[str]:
+    """Each task after all rounds."""
+    last = [row for row in rows if row["rounds"] == ROUNDS[-1]]
+    return [verdict(*(row for row in last if row["task"] == task)) for task in LENGTHS]
+
+
+SWEEP = Sweep(
+    names=("task", "way"),
+    settings=lambda models: [
+        Setting((task, way), way, {}, problems_of([task], COUNT))
+        for task in LENGTHS
+        for way in (AGAIN, FEEDBACK)
+    ],
+    decode=heard,
+    measures=measures,
+    within="task",
+    says=says,
+    chart=CurvesBy(
+        "Problems that are solved",
+        "rounds",
+        "share right",
+        lambda row: f"{row['task']}, {row['way']}",
+        ("rounds", "right", "from", "to"),
+    ),
+    sampled={"problems of each task": COUNT},
+)
+
+
+def run(models: Models) -> Result:
+    """The sweep, with the messages of one run."""
+    made = swept(models, SWEEP)
+    fed = [some for one, some in zip(made.settings, made.outcomes, strict=True) if one.strategy == FEEDBACK]
+    messages, calls = picture(models, [one for some in fed for one in some])
+    return replace(concluded(made, SWEEP), messages=messages, calls=calls)
 
 
 def finding(answer: dict) -> str:
@@ -216,4 +242,4 @@ def stands(answer: dict) -> Basis:
         by_error(f"solved {what}, feedback against drawing again", last[task]["ahead"], last[task]["± error"])
         for task, what in (("chain", "chains of sums"), ("list_program", "list programs"))
     ]
-    return Basis({"problems of each task": COUNT}, compared=compared)
+    return Basis(SWEEP.sampled, compared=compared)

@@ -77,9 +77,9 @@ def test_the_best_is_kept_so_that_more_rounds_never_solve_less(way, scripted):
 
 
 def test_a_lead_is_clear_from_two_standard_errors_on():
-    rival = [[(False, 10.0)] * 4] * 4 + [[(True, 10.0)] * 4] * 4
-    found = [[(True, 20.0)] * 4] * 8
-    rows = [experiment.row("chain", way, 3, some, rival) for way, some in (("a", rival), ("b", found))]
-    assert rows[0][3] == 0.5 and rows[1][3] == 1.0 and rows[1][6:8] == [20.0, 0.5]
-    assert "0.500 ± 0.189, clearly ahead." in experiment.verdict("chain", rows)
-    assert "no clear lead." in experiment.verdict("chain", [rows[0], rows[0]])
+    rival, found = [(False, 10.0)] * 4 + [(True, 10.0)] * 4, [(True, 20.0)] * 8
+    rows = [{"task": "chain", **experiment.after(8, some, rival)} for some in (rival, found)]
+    assert (rows[0]["right"], rows[1]["right"]) == (0.5, 1.0)
+    assert (rows[1]["tokens"], rows[1]["ahead"]) == (20.0, 0.5)
+    assert "0.500 ± 0.189, clearly ahead." in experiment.verdict(*rows)
+    assert "no clear lead." in experiment.verdict(rows[0], rows[0])
