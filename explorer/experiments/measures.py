@@ -48,11 +48,6 @@ def thrown_away_per_token(traces: Sequence[Trace]) -> float:
     return (total(traces, "proposed") - total(traces, "accepted")) / total(traces, "new_tokens")
 
 
-def forwards_per_written_token(traces: Sequence[Trace]) -> float:
-    """Target forwards per token of the text."""
-    return total(traces, "target_forwards") / sum(len(trace.output()) for trace in traces)
-
-
 def acceptance(traces: Sequence[Trace]) -> float | None:
     """Share of the tested drafted tokens that were accepted; None if none was tested."""
     tests = [test for trace in traces for made in LaneFacts(trace).rounds for test in made.tests]

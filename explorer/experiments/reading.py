@@ -6,7 +6,7 @@ from the table, so that an answer that is measured again cannot leave a false se
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 Row = dict[str, str | int | float | None]
 
@@ -19,6 +19,24 @@ def rows_of(answer: dict) -> list[Row]:
 def rows_with(answer: dict, column: str, value: object) -> list[Row]:
     """The rows with this value in this column, in order."""
     return [row for row in rows_of(answer) if row[column] == value]
+
+
+def grouped(rows: Iterable[Row], column: str) -> dict[str, list[Row]]:
+    """Value of a column -> the rows with this value, in order."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row[column], []).append(row)
+    return groups
+
+
+def highest(rows: Iterable[Row], column: str) -> Row:
+    """The row with the highest value in a column; the first of several."""
+    return max(rows, key=lambda row: row[column])
+
+
+def lowest(rows: Iterable[Row], column: str) -> Row:
+    """The row with the lowest value in a column; the first of several."""
+    return min(rows, key=lambda row: row[column])
 
 
 def percent(share: float) -> str:

@@ -42,14 +42,13 @@ def titled(strategy: str, parameters: dict[str, Any]) -> str:
 class Difference:
     """A difference that the finding claims: of one measure between two rows, paired by their cases.
 
-    what: its name, a format of the two rows or a function of them. rows: which two are compared, the second
-    with the first. by_prompt: a pair is a prompt, with all its seeds, instead of a single case.
+    what: its name, a format of the two rows or a function of them. rows: the row and the other one with which
+    it is compared.
     """
 
     what: str | Callable[[Row, Row], str]
     measure: Callable[[Outcomes], float]
     rows: Callable[[list[Row]], tuple[Row, Row]]
-    by_prompt: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,6 @@ class Sweep:
     differences: tuple[Difference, ...] = ()
     within: str = ""
     order: Callable[[Row], Any] | None = None
-    trained: int | None = None
     one_process: bool = False
 
     def run(self, models: Models) -> Result:
@@ -85,7 +83,7 @@ class Sweep:
 
     def stands(self, answer: dict) -> Basis:
         """What was sampled, and the measured differences."""
-        return Basis(self.sampled, trained=self.trained, compared=as_measured(answer))
+        return Basis(self.sampled, compared=as_measured(answer))
 
 
 @dataclass(frozen=True)
@@ -167,15 +165,6 @@ def paired(made: Swept, difference: Difference, rows: list[Row]) -> Compared:
     one, other = difference.rows(rows)
     what = difference.what(one, other) if callable(difference.what) else difference.what.format(one, other)
     mine, theirs = (
-        [difference.measure(some) for some in pairs_of(made, row, difference.by_prompt)]
-        for row in (one, other)
+        [difference.measure([outcome]) for outcome in made.outcomes[made.at(row)]] for row in (one, other)
     )
     return by_pairs(what, [a - b for a, b in zip(mine, theirs, strict=True)])
-
-
-def pairs_of(made: Swept, row: Row, by_prompt: bool) -> list[Outcomes]:
-    """The outcomes of a row that count as one half of a pair each."""
-    at, groups = made.at(row), {}
-    for number, (case, outcome) in enumerate(zip(made.settings[at].cases, made.outcomes[at], strict=True)):
-        groups.setdefault(case[0] if by_prompt else number, []).append(outcome)
-    return list(groups.values())

@@ -113,7 +113,7 @@ def short(monkeypatch, models, tiny_model):
         ),
         "flows_with_feedback": dict(COUNT=2, ROUNDS=(1, 2), LENGTHS={"list_program": 3, "chain": 3}),
         "moving_states": dict(TASKS=("json",), TEXTS=2, TOKENS=30, WINDOW=10, STEPS={"sgd": (0.1,)}),
-        "modes_by_length": dict(ASKED=("count",), COUNT=1, LENGTHS=range(2), FORWARDS=3),
+        "modes_by_length": dict(ASKED=("count", "last"), COUNT=1, LENGTHS=range(2), FORWARDS=3),
         "masks_as_modes": dict(WIDTH=16, LAYERS=1, STEPS=2, BATCH=2, TESTED=2, WRITTEN=1),
         "trees_over_states": dict(ROWS=8, LENGTH=16, STEPS=2, TEXTS=2, BEGUN=3, TOKENS=6, BACK=4),
         "neuron_bricks": dict(DOMAINS=("stories", "records"), EACH=2, TOKENS=4, RANDOM=1),

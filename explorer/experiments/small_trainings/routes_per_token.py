@@ -20,7 +20,7 @@ from explorer.experiments.basis import Basis
 from explorer.experiments.models.duo import Duo, Router, at_random, bits
 from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import Heat, Strip, TokenMap
-from explorer.experiments.reading import rows_of, two
+from explorer.experiments.reading import lowest, rows_of, two
 
 PAPERS = ("duo-llm",)
 LAYERS, SMALLER = 6, 16  # the shipped target was trained with an exit after six layers
@@ -206,7 +206,7 @@ def conclusions(table: list[list[Cell]], lured: float, true: torch.Tensor) -> li
     the one route, with half of the blocks big. true [R, B, T].
     """
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in table]
-    layers, half, best = len(rows) - 1, rows[len(rows) // 2], min(rows, key=lambda row: row["oracle"])
+    layers, half, best = len(rows) - 1, rows[len(rows) // 2], lowest(rows, "oracle")
     beats = next(row["big blocks"] for row in rows if row["oracle"] <= rows[-1]["oracle"])
     gain, *controls = (half["one route"] - half[name] for name in KINDS)
     kept = max(0.0, *controls) / gain if gain > 0 else 0.0
@@ -249,7 +249,7 @@ def conclusions(table: list[list[Cell]], lured: float, true: torch.Tensor) -> li
 def finding(answer: dict) -> str:
     """The oracle's best number of big blocks, against all blocks and a router."""
     rows = rows_of(answer)
-    whole, best = rows[-1], min(rows, key=lambda row: row["oracle"])
+    whole, best = rows[-1], lowest(rows, "oracle")
     routed = [row["router"] for row in rows if row["router"] is not None]
     than = "below" if best["oracle"] < whole["oracle"] else "not below"
     return (

@@ -16,7 +16,7 @@ from explorer.experiments.asked import decoded, problems_of, text_of
 from explorer.experiments.basis import Basis, by_wins
 from explorer.experiments.curves import CurvesBy
 from explorer.experiments.measures import right_by_task, right_with_interval, won_and_lost
-from explorer.experiments.reading import Row, percent, rows_of
+from explorer.experiments.reading import Row, highest, percent, rows_of
 from explorer.experiments.sweep import Setting, Sweep
 from explorer.tasks import TASKS, Problem
 
@@ -32,9 +32,8 @@ SCORERS = {  # task -> the scorer of searches that score texts; never the checke
 }
 SCORED = ("a_star", "pg_td", "cards")  # strategies with a scorer
 VOTE = {"temperature": 0.7}
-SETTINGS: dict[
-    str, list[tuple[str, str, dict]]
-] = {  # family -> (name, strategy, parameters), cheap ones first
+Family = list[tuple[str, str, dict]]  # (name, strategy, parameters), cheap ones first
+SETTINGS: dict[str, Family] = {
     "greedy": [("greedy", "greedy", {})],
     "beam": [(f"beam {n}", "beam", {"num_beams": n}) for n in (2, 4, 8)],
     "diverse beam": [
@@ -57,8 +56,6 @@ SETTINGS: dict[
     "tree search": [(f"pg_td {n}", "pg_td", {"rollouts": n}) for n in (4, 16)],
     "cards": [(f"cards {n}", "cards", {"max_rejections": n, "entropy_threshold": 1.0}) for n in (2, 8)],
 }
-
-
 FAMILY = {name: family for family, own in SETTINGS.items() for name, *_ in own}
 
 
@@ -107,7 +104,7 @@ def says(rows: list[Row]) -> list[str]:
     for times in (2, 8, 32):
         budget = times * plain["tokens read"]
         within = [row for row in rows if None not in row.values() and row["tokens read"] <= budget]
-        best = max(within, key=lambda row: row["right"])
+        best = highest(within, "right")
         sentences.append(
             f"With at most {times} times the tokens that greedy reads, {best['strategy']} is right most "
             f"often: {best['right']:.0%} ({best['from']:.0%} to {best['to']:.0%}), against "
@@ -145,7 +142,7 @@ def finding(answer: dict) -> str:
     """Greedy search, beam search and the best of all settings."""
     rows = {row["strategy"]: row for row in rows_of(answer)}
     plain, beams = rows["greedy"], rows["beam 8"]
-    best = max(rows.values(), key=lambda row: row["right"])
+    best = highest(rows.values(), "right")
     return (
         f"Greedy search gets {percent(plain['right'])} of the answers right; eight beams read "
         f"{beams['tokens read'] / plain['tokens read']:.1f} times as many tokens for "
@@ -157,7 +154,7 @@ def finding(answer: dict) -> str:
 def stands(answer: dict) -> Basis:
     """Problems, each answered once by every strategy."""
     rows = {row["strategy"]: row for row in rows_of(answer)}
-    best = max(rows.values(), key=lambda row: row["right"])
+    best = highest(rows.values(), "right")
     compared = [
         by_wins(
             f"right answers, {row['strategy']} against greedy",

@@ -18,7 +18,7 @@ from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.curves import Curves
 from explorer.experiments.measures import right_by_task
 from explorer.experiments.pictures import Heat, Marked, Picture, Spread, Strip
-from explorer.experiments.reading import Row, percent, rows_of
+from explorer.experiments.reading import Row, highest, percent, rows_of
 from explorer.experiments.statistics import distinct, repetition
 from explorer.experiments.sweep import Setting, Sweep
 from explorer.tasks import TASKS, Problem
@@ -117,7 +117,7 @@ def says(rows: list[Row]) -> list[str]:
     """The best setting, the best usual one, and how much each method gains from tuning."""
     methods = by_method(rows)
     usual = {method: own[METHODS[method][1]] for method, own in methods.items()}
-    first, recommended = (max(of, key=lambda row: row["closed"]) for of in (rows, usual.values()))
+    first, recommended = (highest(of, "closed") for of in (rows, usual.values()))
     gains = {
         method: max(row["closed"] for row in own) - fmean(row["closed"] for row in own)
         for method, own in methods.items()

@@ -9,7 +9,7 @@ from decoders.trace.trace import Trace
 from explorer.experiments.asked import cases
 from explorer.experiments.curves import Curves
 from explorer.experiments.measures import acceptance, draft_forwards_per_token, tokens_per_forward
-from explorer.experiments.reading import Row, rows_of, two
+from explorer.experiments.reading import Row, highest, rows_of, two
 from explorer.experiments.sweep import Difference, Setting, Sweep
 
 PAPERS = ()
@@ -29,7 +29,7 @@ def measures(traces: list[Trace], shortest: list[Trace]) -> Row:
 
 def says(rows: list[Row]) -> list[str]:
     """The length that brings most, against the formula."""
-    best = max(rows, key=lambda row: row["tokens per forward"])
+    best = highest(rows, "tokens per forward")
     return [
         f"At K = 1 a drafted token is accepted in {rows[0]['acceptance']:.0%} of the cases; with K = "
         f"{best['K']} a target forward yields {best['tokens per forward']:.2f} tokens, where the formula "

@@ -12,6 +12,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
@@ -19,8 +20,8 @@ from explorer.experiments import Models
 from explorer.experiments.asked import decoded
 from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.curves import CurvesBy
-from explorer.experiments.measures import forwards_per_written_token, right_with_interval, won_and_lost
-from explorer.experiments.reading import Row, percent, rows_with
+from explorer.experiments.measures import right_with_interval, won_and_lost
+from explorer.experiments.reading import Row, grouped, highest, percent, rows_with
 from explorer.experiments.sweep import Setting, Sweep
 from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.tasks.facts import COLOURS
@@ -74,6 +75,12 @@ def sheets(count: int) -> list[Item]:
     return [Item(p.prompt, p.prompt.split("\n")[0], p.answer.strip()) for p in made]
 
 
+class Contrasted(Protocol):
+    """What was decoded with two views."""
+
+    gains: list[float]
+
+
 def words(text: str) -> list[str]:
     return re.findall(r"[a-z]+", text.lower())
 
@@ -93,30 +100,44 @@ def answer_text(trace: Trace) -> str:
     return trace.text().split("<|")[0]
 
 
-def gain(traces: Sequence[Trace]) -> float | None:
-    """Bits by which the evidence made a token more likely, on average; None if there was only one view."""
-    scores = [e for t in traces for s in t.steps for e in s.of(Measure) if e.name == ScoreName.CONTRAST]
-    gains = [
-        2 * e.parts["wanted"] - sum(e.parts.values()) for e in scores
-    ]  # the wanted view minus the other one
-    return sum(gains) / len(gains) / math.log(2) if gains else None
+def gains(trace: Trace) -> list[float]:
+    """Nats by which the wanted view made each token more likely than the other; none without a second."""
+    scores = [e for step in trace.steps for e in step.of(Measure) if e.name == ScoreName.CONTRAST]
+    return [2 * e.parts["wanted"] - sum(e.parts.values()) for e in scores]
+
+
+def gained_bits(answers: Sequence[Contrasted]) -> float | None:
+    """Bits by which the wanted view made a token more likely, on average; None if there was only one view."""
+    nats = [one for answer in answers for one in answer.gains]
+    return sum(nats) / len(nats) / math.log(2) if nats else None
 
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer, whether it is that of the evidence or the usual one, and its share of evidence words."""
+    """An answer: whether it is that of the evidence, or the usual one; its share of the evidence's words; the
+    nats by which the evidence made each token more likely; and what it cost.
+    """
 
-    trace: Trace
     right: bool
     usual: bool
     shared: float
+    gains: list[float]
+    forwards: int
+    tokens: int
 
 
 def weighed(models: Models, strategy: str, item: Item, **parameters: float) -> Answered:
     """The answer with the evidence weighted by `alpha`; the question is in both views."""
     trace = decoded(models, strategy, item.prompt, TOKENS, context=item.evidence, **parameters)
     text = answer_text(trace)
-    return Answered(trace, begins(text, item.right), begins(text, item.usual), overlap(text, item.evidence))
+    return Answered(
+        begins(text, item.right),
+        begins(text, item.usual),
+        overlap(text, item.evidence),
+        gains(trace),
+        trace.costs.totals()["target_forwards"],
+        len(trace.output()),
+    )
 
 
 def settings(models: Models) -> list[Setting]:
@@ -131,13 +152,13 @@ def settings(models: Models) -> list[Setting]:
 
 def measures(answers: list[Answered], plain: list[Answered]) -> Row:
     """Right and usual answers, the effect of the evidence, and what a token costs; `plain`: of alpha 0."""
-    traces, count = [one.trace for one in answers], len(answers)
+    count = len(answers)
     return {
         **right_with_interval(answers),
         "usual": sum(one.usual for one in answers) / count,
         "words of the evidence": sum(one.shared for one in answers) / count,
-        "gained bits": gain(traces),
-        "forwards per token": forwards_per_written_token(traces),
+        "gained bits": gained_bits(answers),
+        "forwards per token": sum(one.forwards for one in answers) / sum(one.tokens for one in answers),
         **won_and_lost(answers, plain),
     }
 
@@ -145,9 +166,8 @@ def measures(answers: list[Answered], plain: list[Answered]) -> Row:
 def says(rows: list[Row]) -> list[str]:
     """Each kind at alpha 0 and at its best alpha."""
     sentences = []
-    for kind in dict.fromkeys(row["prompts"] for row in rows):
-        plain, *others = (row for row in rows if row["prompts"] == kind)
-        best = max(others, key=lambda row: row["right"])
+    for kind, (plain, *others) in grouped(rows, "prompts").items():
+        best = highest(others, "right")
         verb = "rises" if best["right"] > plain["right"] else "goes"
         sentences.append(
             f"{kind}: the share of right answers {verb} from {plain['right']:.0%} at alpha 0 to "

@@ -19,10 +19,18 @@ from explorer.experiments import Models, progress
 from explorer.experiments.asked import decoded
 from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.curves import CurvesBy
-from explorer.experiments.measures import forwards_per_written_token
-from explorer.experiments.reading import Row, moved, percent, rows_with
+from explorer.experiments.reading import Row, grouped, moved, percent, rows_with
 from explorer.experiments.sweep import Setting, Sweep
-from explorer.experiments.sweeps.evidence import Item, answer_text, gain, overlap, sheets, unusual, words
+from explorer.experiments.sweeps.evidence import (
+    Item,
+    answer_text,
+    gained_bits,
+    gains,
+    overlap,
+    sheets,
+    unusual,
+    words,
+)
 from visualizers.analysis.calibration import Z
 
 PAPERS = ("context-aware-decoding-reduces-hallucination-in-query",)
@@ -51,12 +59,16 @@ def asked(models: Models) -> dict[str, list[tuple[int, Item, list[str]]]]:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The answers to a question: which are right, and which are the model's own; the overlap of each."""
+    """The answers to a question: which are right, and which are the model's own; the overlap of each; the
+    nats by which the document made each token more likely; and what all cost.
+    """
 
-    traces: list[Trace]
     right: list[bool]
     own: list[bool]
     overlaps: list[float]
+    gains: list[float]
+    forwards: int
+    tokens: int
 
 
 def drawn(
@@ -76,7 +88,14 @@ def judged(traces: list[Trace], item: Item, belief: list[str]) -> Drawn:
     """What the answers to a question say."""
     texts = [answer_text(trace) for trace in traces]
     right, own = ([words(text) == wanted for text in texts] for wanted in (words(item.right), belief))
-    return Drawn(traces, right, own, [overlap(text, item.evidence) for text in texts])
+    return Drawn(
+        right,
+        own,
+        [overlap(text, item.evidence) for text in texts],
+        [one for trace in traces for one in gains(trace)],
+        sum(trace.costs.totals()["target_forwards"] for trace in traces),
+        sum(len(trace.output()) for trace in traces),
+    )
 
 
 def settings(models: Models) -> list[Setting]:
@@ -100,15 +119,14 @@ def measures(questions: list[Drawn], plain: list[Drawn]) -> Row:
     right, before = ([fmean(one.right) for one in some] for some in (questions, plain))
     leads = [one - other for one, other in zip(right, before, strict=True)]
     share, half = fmean(right), Z * error(right)
-    traces = [trace for question in questions for trace in question.traces]
     return {
         "right": share,
         "from": max(0.0, share - half),
         "to": min(1.0, share + half),
         "its own": fmean(own for question in questions for own in question.own),
         "overlap": fmean(shared for question in questions for shared in question.overlaps),
-        "gained bits": gain(traces),
-        "forwards per token": forwards_per_written_token(traces),
+        "gained bits": gained_bits(questions),
+        "forwards per token": sum(one.forwards for one in questions) / sum(one.tokens for one in questions),
         "ahead": fmean(leads),
         "± error": error(leads),
     }
@@ -116,8 +134,7 @@ def measures(questions: list[Drawn], plain: list[Drawn]) -> Row:
 
 def says(rows: list[Row]) -> list[str]:
     """The change from alpha 0 to one half, for each kind of question."""
-    kinds = dict.fromkeys(row["document"] for row in rows)
-    return [comparison([row for row in rows if row["document"] == kind]) for kind in kinds]
+    return [comparison(own) for own in grouped(rows, "document").values()]
 
 
 def comparison(rows: list[Row]) -> str:

@@ -18,7 +18,7 @@ from decoders.trace.events import Propose, Verdict
 from decoders.trace.trace import Trace
 from explorer.experiments import Models
 from explorer.experiments.asked import decoded, own_logprob, prompts
-from explorer.experiments.reading import Row, rows_of
+from explorer.experiments.reading import Row, highest, rows_of
 from explorer.experiments.sweep import Difference, Setting, Sweep, titled
 
 PAPERS = ("massive-scale-decoding-for-text-generation-using",)
@@ -114,7 +114,7 @@ def measures(texts: list[Held], _: list[Held]) -> Row:
 
 def widest(rows: list[Row]) -> Row:
     """The way that holds most texts."""
-    return max(rows, key=lambda row: row[COUNT])
+    return highest(rows, COUNT)
 
 
 def says(rows: list[Row]) -> list[str]:

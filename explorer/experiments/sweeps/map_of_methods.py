@@ -14,7 +14,7 @@ from decoders.trace.trace import Trace
 from explorer.experiments import Models
 from explorer.experiments.asked import cases
 from explorer.experiments.measures import tokens_per_forward
-from explorer.experiments.reading import Row, rows_of, two
+from explorer.experiments.reading import Row, highest, rows_of, two
 from explorer.experiments.sweep import Difference, Setting, Sweep
 
 PAPERS = ("closer-look-at-efficient-inference-methods", "speculative-decoding-and-beyond")
@@ -69,7 +69,7 @@ def measures(traces: list[Trace], _: list[Trace]) -> Row:
 
 def says(rows: list[Row]) -> list[str]:
     """The strategy that gets furthest."""
-    best = max(rows, key=lambda row: row["tokens per forward"])
+    best = highest(rows, "tokens per forward")
     return [
         f"With default settings {best['strategy']} has the longest effective decoding length on stories: "
         f"{best['tokens per forward']:.2f} tokens per target forward.",

@@ -16,7 +16,7 @@ from decoders.trace.scores import Measure, ScoreName
 from explorer.experiments import Models
 from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.curves import CurvesBy
-from explorer.experiments.reading import Row, count, percent, rows_of
+from explorer.experiments.reading import Row, count, highest, lowest, percent, rows_of
 from explorer.experiments.sweep import Difference, Setting, Sweep
 
 PAPERS = tuple(slug for one in memories().values() for slug in one.papers)
@@ -110,7 +110,7 @@ def best_within(rows: list[Row], share: float) -> str:
     fitting = [row for row in rows if row["of the full cache"] <= share]
     if not fitting:
         return f"No memory fits into {percent(share)} of the full cache here."
-    best = min(fitting, key=lambda row: row["KL in nats"])
+    best = lowest(fitting, "KL in nats")
     return (
         f"With at most {percent(share)} of the full cache, {best['memory']} ({best['budget']}) drifts least: "
         f"{best['KL in nats']:.4f} nats with {percent(best['of the full cache'])} of the bytes."
@@ -124,7 +124,7 @@ def extremes(table: list[Row]) -> tuple[Row, Row]:
     for row in rows:
         if row["memory"] not in nearest or row["KL in nats"] < nearest[row["memory"]]["KL in nats"]:
             nearest[row["memory"]] = row
-    low, high = (pick(nearest.values(), key=lambda row: row["KL in nats"]) for pick in (min, max))
+    low, high = (pick(nearest.values(), "KL in nats") for pick in (lowest, highest))
     return low, high
 
 

@@ -17,7 +17,7 @@ import torch
 from explorer.experiments import Models
 from explorer.experiments.asked import problems_of, text_of
 from explorer.experiments.curves import CurvesBy
-from explorer.experiments.reading import Row, count, rows_of
+from explorer.experiments.reading import Row, count, grouped, highest, rows_of
 from explorer.experiments.sweep import Setting, Sweep
 from explorer.tasks import TASKS, Problem
 
@@ -87,9 +87,9 @@ def measures(modes: list[Mode], _: list[Mode]) -> Row:
 def says(rows: list[Row]) -> list[str]:
     """The most likely length of each task, and the empty answer."""
     sentences = []
-    for task in dict.fromkeys(row["task"] for row in rows):
-        if seen := [row for row in rows if row["task"] == task and row[LIKELIHOOD] is not None]:
-            likeliest, empty = max(seen, key=lambda row: row[LIKELIHOOD]), seen[0]
+    for task, own in grouped(rows, "task").items():
+        if seen := [row for row in own if row[LIKELIHOOD] is not None]:
+            likeliest, empty = highest(seen, LIKELIHOOD), seen[0]
             sentences.append(
                 f"{task}: texts of {likeliest['tokens']} tokens are the most likely "
                 f"({likeliest[LIKELIHOOD]:.2f} nats), and {likeliest['right']:.0%} of them are right; the "
@@ -107,6 +107,7 @@ SWEEP = Sweep(
     ],
     decode=of_length,
     measures=measures,
+    within="task",
     says=says,
     chart=CurvesBy("The most likely answer of each length", "tokens", "nats", "task", ("tokens", LIKELIHOOD)),
     sampled={"problems of each task": COUNT},
@@ -115,9 +116,7 @@ SWEEP = Sweep(
 
 def finding(answer: dict) -> str:
     """For how many tasks the empty answer is more likely than any of the longest."""
-    tasks: dict[str, list] = {}
-    for row in rows_of(answer):
-        tasks.setdefault(row["task"], []).append(row)
+    tasks = grouped(rows_of(answer), "task")
     ends = [(rows[0][LIKELIHOOD], rows[-1][LIKELIHOOD]) for rows in tasks.values()]
     empty = sum(long is not None and none is not None and none > long for none, long in ends)
     longest = count(answer["rows"][-1][1], "token")

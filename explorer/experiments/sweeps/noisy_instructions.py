@@ -9,15 +9,14 @@ noise? won: right where plain decoding is wrong; lost: the reverse; p: of a sign
 
 from dataclasses import dataclass, replace
 
-from decoders.trace.trace import Trace
 from explorer.experiments import Models
 from explorer.experiments.asked import decoded, problems_of
 from explorer.experiments.basis import Basis, by_wins
 from explorer.experiments.curves import Curves
 from explorer.experiments.measures import right_by_task, right_with_interval, won_and_lost
-from explorer.experiments.reading import Row, count, percent, rows_of
+from explorer.experiments.reading import Row, count, highest, percent, rows_of
 from explorer.experiments.sweep import Setting, Sweep
-from explorer.experiments.sweeps.evidence import answer_text, gain
+from explorer.experiments.sweeps.evidence import answer_text, gained_bits, gains
 from explorer.tasks import TASKS, Problem
 
 PAPERS = ("distort-distract-decode",)
@@ -37,23 +36,24 @@ def phrased(problem: Problem) -> Problem:
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer to a problem of a task."""
+    """An answer to a problem of a task, and the nats by which the instruction made each token more likely."""
 
     task: str
-    trace: Trace
     right: bool
+    gains: list[float]
 
 
 def answered(models: Models, strategy: str, problem: Problem, **parameters: float | str) -> Answered:
     """One problem, with its instruction on a line of its own."""
     asked = phrased(problem)
     trace = decoded(models, strategy, asked.prompt, TOKENS, **parameters)
-    return Answered(asked.task, trace, TASKS[asked.task].check(asked, answer_text(trace)).right)
+    right = TASKS[asked.task].check(asked, answer_text(trace)).right
+    return Answered(asked.task, right, gains(trace))
 
 
 def says(rows: list[Row]) -> list[str]:
     """Plain decoding, and the best noise."""
-    own, best = rows[0], max(rows[1:], key=lambda row: row["right"])
+    own, best = rows[0], highest(rows[1:], "right")
     return [
         f"Without subtracting anything, {own['right']:.0%} of the answers are right "
         f"({own['from']:.0%} to {own['to']:.0%}).",
@@ -71,7 +71,7 @@ SWEEP = Sweep(
     measures=lambda answers, plain: {
         **right_by_task(answers, ASKED),
         **right_with_interval(answers),
-        "gained bits": gain([one.trace for one in answers]),
+        "gained bits": gained_bits(answers),
         **won_and_lost(answers, plain),
     },
     says=says,
@@ -89,7 +89,7 @@ SWEEP = Sweep(
 def finding(answer: dict) -> str:
     """The best noise against no noise."""
     plain, *noisy = rows_of(answer)
-    best = max(noisy, key=lambda row: row["right"])
+    best = highest(noisy, "right")
     if best["right"] <= plain["right"]:
         return (
             f"None of {count(len(noisy), 'noisy instruction')} helps: without subtracting one, "
@@ -104,6 +104,6 @@ def finding(answer: dict) -> str:
 
 def stands(answer: dict) -> Basis:
     """Problems, each answered under every noise."""
-    best = max(rows_of(answer)[1:], key=lambda row: row["right"])
+    best = highest(rows_of(answer)[1:], "right")
     wins = best["won"], best["lost"], COUNT * len(ASKED)
     return Basis(SWEEP.sampled, compared=[by_wins("right answers, best noise against none", *wins)])

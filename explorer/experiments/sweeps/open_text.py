@@ -13,7 +13,7 @@ from typing import Any
 from explorer.experiments import Models
 from explorer.experiments.asked import decoded, own_logprob, prompts
 from explorer.experiments.curves import Curves
-from explorer.experiments.reading import Row, percent, rows_of
+from explorer.experiments.reading import Row, highest, lowest, percent, rows_of
 from explorer.experiments.statistics import distinct, repetition, self_bleu
 from explorer.experiments.sweep import Difference, Setting, Sweep, titled
 
@@ -82,13 +82,13 @@ def measures(outcomes: list[Texts], _: list[Texts]) -> Row:
 
 def most_repeated(rows: list[Row]) -> Row:
     """The setting that repeats itself most."""
-    return max(rows, key=lambda row: row["repeated"])
+    return highest(rows, "repeated")
 
 
 def says(rows: list[Row]) -> list[str]:
     """The extremes in repetition and in likeness."""
     stuck, drawn = most_repeated(rows), [row for row in rows if row["self-BLEU"] is not None]
-    alike, unlike = (pick(drawn, key=lambda row: row["self-BLEU"]) for pick in (max, min))
+    alike, unlike = (pick(drawn, "self-BLEU") for pick in (highest, lowest))
     return [
         f"{stuck['strategy']} repeats itself most: {stuck['repeated']:.0%} of its runs of four tokens are "
         "not new.",

@@ -15,7 +15,7 @@ from explorer.experiments import Models
 from explorer.experiments.asked import decoded, problems_of, text_of
 from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.curves import CurvesBy
-from explorer.experiments.reading import Row, percent, rows_of
+from explorer.experiments.reading import Row, highest, percent, rows_of
 from explorer.experiments.sweep import Setting, Sweep
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.own_tests import pass_rate
@@ -141,7 +141,7 @@ def finding(answer: dict) -> str:
     """Planning and filtering with the largest number of tries."""
     last = {row["way"]: row for row in rows_of(answer)}  # the last row of a way has the most rollouts
     drawn = last.pop(FILTERED)
-    plan = max(last.values(), key=lambda row: row["public"])
+    plan = highest(last.values(), "public")
     return (
         f"With {drawn['rollouts']} tries each, sampling and filtering meets {percent(drawn['public'])} of "
         f"the tests and reads {drawn['tokens']:,.0f} tokens per problem; planning meets "
@@ -153,7 +153,7 @@ def stands(answer: dict) -> Basis:
     """Problems, with the same tries for all ways."""
     last = {row["way"]: row for row in rows_of(answer)}  # the last row of a way has the most rollouts
     del last[FILTERED]
-    plan = max(last.values(), key=lambda row: row["public"])
+    plan = highest(last.values(), "public")
     compared = [
         by_error("tests met with as many tries", plan["ahead of as many"], plan["± error"]),
         by_error("tests met for as many tokens", plan["ahead for as much"], plan["± error of that"]),

@@ -24,7 +24,7 @@ from decoders.models.catalog import of_small_architectures
 from explorer.experiments import FOLDER, Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import rows_of
+from explorer.experiments.reading import highest, rows_of
 from explorer.timing import PROMPTS
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def run(models: Models) -> Result:
 def finding(answer: dict) -> str:
     """The smallest state relative to an ordinary cache, and the state that grows least."""
     rows = [row for row in rows_of(answer) if row["times smaller"] is not None]
-    best = max(rows, key=lambda row: row["times smaller"])
+    best = highest(rows, "times smaller")
     after = answer["columns"][3].removeprefix("KB after ")
     growing = [row for row in rows if row["bytes per further token"]]
     slow = min(growing, key=lambda row: row["bytes per further token"] / row["ordinary cache of this shape"])

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.models.moving_states import window_losses
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import Row, moved, rows_of
+from explorer.experiments.reading import Row, grouped, lowest, moved, rows_of
 from explorer.experiments.sweep import Difference, Setting, Sweep, concluded, swept
 from explorer.tasks import HELD_OUT_SEED, problems
 
@@ -75,13 +75,13 @@ def measures(texts: list[list[float]], plain: list[list[float]]) -> Row:
 def best_of(rows: list[Row], kind: str) -> tuple[Row, Row]:
     """The row of a kind of text with the lowest loss, and the one without steps."""
     own = [row for row in rows if row["text"] == kind]
-    return min(own, key=lambda row: row["loss"]), own[0]
+    return lowest(own, "loss"), own[0]
 
 
 def says(rows: list[Row]) -> list[str]:
     """Each kind of text without steps, and at its best."""
     sentences = []
-    for kind in dict.fromkeys(row["text"] for row in rows):
+    for kind in grouped(rows, "text"):
         best, plain = best_of(rows, kind)
         setting = f"{best['rule']} {best['step']:g}" if best["step"] else "no step"
         sentences.append(
@@ -102,7 +102,7 @@ SWEEP = Sweep(
         Difference(
             "loss on {0[text]}, moved states against plain",
             loss,
-            lambda rows: best_of(rows, min(rows, key=lambda row: row["against plain"])["text"]),
+            lambda rows: best_of(rows, lowest(rows, "against plain")["text"]),
         ),
     ),
     sampled={"texts of each kind": TEXTS},
@@ -147,7 +147,7 @@ def by_window(losses: list[list[float]]) -> list[list[float]]:
 def finding(answer: dict) -> str:
     """The kind of text that gains most."""
     rows = rows_of(answer)
-    best = min(rows, key=lambda row: row["against plain"])
+    best = lowest(rows, "against plain")
     plain = best["loss"] - best["against plain"]
     text = {"translate": "translations", "facts": "questions on facts", "json": "records"}.get(
         best["text"], f"the {best['text']}"

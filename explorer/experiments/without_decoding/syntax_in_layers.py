@@ -18,7 +18,7 @@ from explorer.experiments.basis import Basis
 from explorer.experiments.models import syntax_probes
 from explorer.experiments.models.syntax_probes import Measured, Text
 from explorer.experiments.pictures import Bars, Drawn, Trees
-from explorer.experiments.reading import rows_of, two
+from explorer.experiments.reading import highest, rows_of, two
 from explorer.tasks.random_functions import functions
 
 # Training is expected to gain 20 points of F1. On six draws of functions it gained 14 to 22 after two layers,
@@ -110,7 +110,7 @@ def conclusions(table: list[list[Cell]], apart: float) -> list[str]:
 def finding(answer: dict) -> str:
     """The best depth."""
     rows = rows_of(answer)
-    best = max(rows, key=lambda row: row["F1"])
+    best = highest(rows, "F1")
     return (
         f"One linear map recovers small Python's syntax trees from the states after "
         f"{best['layers']} layers with F1 {two(best['F1'])}, and with "

@@ -89,11 +89,20 @@ def test_how_far_drawn_answers_are_ahead_by_hand(models):
     assert (again["ahead"], again["± error"]) == (0.0, 0.0)
 
 
-def test_the_luck_of_a_question_is_its_own_and_the_same_for_all_alphas(models, short):
+def test_the_luck_of_a_question_is_its_own_and_the_same_for_all_alphas(models, short, monkeypatch):
     item = evidence.Item("It is green.\nIt is", "It is green.", "green")
+    kept = []
+
+    def decoded(*given, **parameters):
+        kept.append(asked.decoded(*given, **parameters))
+        return kept[-1]
+
+    monkeypatch.setattr(faithful_answers, "decoded", decoded)
 
     def traces(number: int, alpha: float):
-        return faithful_answers.drawn(models, "context_aware", number, item, [], alpha=alpha).traces
+        kept.clear()
+        faithful_answers.drawn(models, "context_aware", number, item, [], alpha=alpha)
+        return list(kept)
 
     one, two, half = traces(0, 0.0), traces(1, 0.0), traces(1, 0.5)
     assert [t.seed for t in one] == [0, 1] and [t.seed for t in two] == [2, 3]

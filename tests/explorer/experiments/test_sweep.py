@@ -32,6 +32,10 @@ def mean(numbers: list[int]) -> float:
     return sum(numbers) / len(numbers)
 
 
+def twice(numbers: list[int]) -> float:
+    return 2 * mean(numbers)
+
+
 def setting(group: str, strategy: str, **parameters: int) -> Setting:
     return Setting((group, strategy), strategy, parameters, list(WRITTEN[strategy]))
 
@@ -52,16 +56,15 @@ BY_HAND = Sweep(
     chart=CurvesBy("Means", "ahead", "mean", "group", ("ahead", "mean")),
     differences=(
         Difference("{0[strategy]} against {1[strategy]}", mean, lambda rows: (rows[1], rows[0])),
-        Difference(lambda one, other: one["group"], mean, lambda rows: (rows[1], rows[0]), by_prompt=True),
+        Difference(lambda one, other: f"{one['group']}, twice", twice, lambda rows: (rows[1], rows[0])),
     ),
     sampled={"prompts": 2},
 )
 
 
 def test_a_table_with_its_intervals_by_hand():
-    """A setting without cases has no row; one with a part of the cases is compared on this part. Cases: 5 -
-    1, 5 - 3, 4 - 2, 8 - 2: a mean lead of 3.5 with a standard error of .957 and Student's t of 3.182.
-    Prompts: 5 - 2 and 6 - 2: 3.5 with .5 and 12.706.
+    """A setting without cases has no row; one with a part of the cases is compared on this part. The lead: 5
+    - 1, 5 - 3, 4 - 2, 8 - 2, so 3.5 in the mean, with a standard error of .9574 and Student's t of 3.1824.
     """
     found = BY_HAND.run({"target": WRITTEN})
     assert found.columns == ["group", "strategy", "mean", "ahead"]
@@ -76,12 +79,12 @@ def test_a_table_with_its_intervals_by_hand():
         ("one", [[0.0, 2.0], [3.5, 5.5]]),
         ("two", [[-40.0, 40.0], [0.0, 55.0]]),
     ]
-    cases, prompts = found.compared
-    assert (cases.what, prompts.what) == ("long against short", "one")
-    assert cases.difference == prompts.difference == 3.5
-    assert (cases.low, cases.high) == pytest.approx((3.5 - 3.046, 3.5 + 3.046), abs=1e-3)
-    assert (prompts.low, prompts.high) == pytest.approx((3.5 - 6.353, 3.5 + 6.353), abs=1e-3)
-    assert BY_HAND.stands({"compared": [asdict(cases)]}).units == {"prompts": 2}
+    lead, doubled = found.compared
+    assert (lead.what, doubled.what) == ("long against short", "one, twice")
+    assert (lead.difference, doubled.difference) == (3.5, 7.0)
+    assert (lead.low, lead.high) == pytest.approx((3.5 - 3.0469, 3.5 + 3.0469), abs=1e-4)
+    assert (doubled.low, doubled.high) == pytest.approx((7 - 6.0939, 7 + 6.0939), abs=1e-4)
+    assert BY_HAND.stands({"compared": [asdict(lead)]}).units == {"prompts": 2}
 
 
 def test_rows_are_sorted_after_they_were_compared():

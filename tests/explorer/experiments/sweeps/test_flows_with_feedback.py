@@ -2,8 +2,8 @@
 
 import pytest
 
-from explorer.experiments import flows_with_feedback as experiment
 from explorer.experiments.message_flows import Flow
+from explorer.experiments.sweeps import flows_with_feedback as experiment
 from explorer.tasks import Problem, problems
 
 LISTS = "program for\n3 1 -> 1 3\n5 2 -> 2 5\n9 -> 9\nis\n"

@@ -33,7 +33,7 @@ from explorer.experiments.message_flows import (
     decoding,
     ran,
 )
-from explorer.experiments.reading import Row, percent, rows_of, rows_with
+from explorer.experiments.reading import Row, grouped, percent, rows_of, rows_with
 from explorer.experiments.sweep import Setting, Sweep, concluded, swept
 from explorer.off_loop import encoded
 from explorer.tasks import TASKS, Problem
@@ -188,7 +188,7 @@ def verdict(again: Row, feedback: Row) -> str:
 def says(rows: list[Row]) -> list[str]:
     """Each task after all rounds."""
     last = [row for row in rows if row["rounds"] == ROUNDS[-1]]
-    return [verdict(*(row for row in last if row["task"] == task)) for task in LENGTHS]
+    return [verdict(*both) for both in grouped(last, "task").values()]
 
 
 SWEEP = Sweep(
