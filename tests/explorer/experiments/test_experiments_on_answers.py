@@ -16,7 +16,6 @@ from explorer.experiments import (
     asked,
     guided_descriptions,
     hyperfitting,
-    likelihood_and_utility,
     pictures,
     program_search,
     reading_once,
@@ -27,6 +26,7 @@ from explorer.experiments.sweeps import (
     decoders_swept,
     evidence,
     faithful_answers,
+    likelihood_and_utility,
     noisy_instructions,
 )
 from explorer.tasks import problems

@@ -131,7 +131,7 @@ def test_a_stored_answer_has_the_sentences_and_figures_of_its_table(name):
         assert (what(one, other) if callable(what) else what.format(one, other)) == stored["what"]
 
 
-@every_sweep
+@pytest.mark.parametrize("name", [name for name, one in SWEEPS.items() if one.spreads])
 def test_the_decodings_of_a_sweep_can_go_to_other_machines(name, models, short):
     sweep = SWEEPS[name].sweep
     settings = sweep.settings(models)
