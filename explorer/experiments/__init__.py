@@ -6,9 +6,10 @@ A file of this folder, or of one of its `FOLDERS`, is an experiment: its docstri
 asked, `PAPERS` are the studies that it repeats, and `finding(answer)` says the main thing in one sentence
 with the numbers of the answer. Where the same prompts or problems are decoded under several settings, a
 `SWEEP` (sweep.py) declares what is set, what is measured and what was sampled. Otherwise `run(models)` gives
-a `Result`, its loops go through `progress.each`, and `stands(answer)` says on what the finding stands: what
-was sampled, how often something was trained, and an interval per difference. If it reads stories it says
-`READS_CORPUS = True`, and it is `run(models, corpus)`; if it reads the schemas of JSONSchemaBench,
+a `Result`, its loops go through `progress.each`, and `STANDS` declares on what the finding stands: what was
+sampled, and how often something was trained. Intervals of differences are those that the run measured; where
+they come from the table, a function `stands(answer)` takes the place of `STANDS`. If it reads stories it
+says `READS_CORPUS = True`, and it is `run(models, corpus)`; if it reads the schemas of JSONSchemaBench,
 `READS_SCHEMAS = True` and `run(models, folder)`. If its rows do not depend on each other, it can be
 `run(models, known)`, which keeps the rows of an earlier answer and adds those that it lacks. The decodings
 of a sweep, and those that go through `over` of spread.py, can run on several machines. `groups.py` says
@@ -23,8 +24,9 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from decoders import files
@@ -121,7 +123,7 @@ def experiments() -> dict[str, Experiment]:
             " ".join(asks.split()),
             run,
             one.finding,
-            getattr(one, "stands", None) or sweep.stands,
+            stands_of(one),
             one.PAPERS,
             reads_corpus=getattr(one, "READS_CORPUS", False),
             reads_schemas=getattr(one, "READS_SCHEMAS", False),
@@ -130,6 +132,16 @@ def experiments() -> dict[str, Experiment]:
             sweep=sweep,
         )
     return result
+
+
+def stands_of(module: ModuleType) -> Callable[[dict], Basis]:
+    """The function that says on what a finding stands: that of the module, or one that adds what was measured
+    to what it declares.
+    """
+    if hasattr(module, "stands"):
+        return module.stands
+    declared = module.STANDS if hasattr(module, "STANDS") else Basis(module.SWEEP.sampled)
+    return partial(basis.measured, declared)
 
 
 def find(name: str) -> Experiment:

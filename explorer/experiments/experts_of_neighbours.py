@@ -236,10 +236,8 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Prompts; every mixture was trained once."""
-    return Basis(
-        {"prompts": PROMPTS, "held-out texts": HELD_OUT},
-        trained=1,
-        unfinished="the loss is far above that of the target that wrote the text",
-    )
+STANDS = Basis(
+    {"prompts": PROMPTS, "held-out texts": HELD_OUT},
+    trained=1,
+    unfinished="the loss is far above that of the target that wrote the text",
+)

@@ -106,6 +106,4 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Decodings on this machine; times are calculated."""
-    return Basis({"prompts": PROMPTS})
+STANDS = Basis({"prompts": PROMPTS})

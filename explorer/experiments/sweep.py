@@ -11,7 +11,7 @@ from typing import Any
 
 from explorer.experiments import Cell, Models, Result, progress
 from explorer.experiments.asked import decoded
-from explorer.experiments.basis import Basis, Compared, as_measured, by_pairs
+from explorer.experiments.basis import Compared, by_pairs
 from explorer.experiments.curves import Curves, CurvesBy
 from explorer.experiments.pictures import Picture
 from explorer.experiments.reading import Row, minus
@@ -80,10 +80,6 @@ class Sweep:
     def run(self, models: Models) -> Result:
         """Decodes all cases and concludes from them."""
         return concluded(swept(models, self), self)
-
-    def stands(self, answer: dict) -> Basis:
-        """What was sampled, and the measured differences."""
-        return Basis(self.sampled, compared=as_measured(answer))
 
 
 @dataclass(frozen=True)

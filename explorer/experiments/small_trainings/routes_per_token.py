@@ -259,10 +259,8 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Held-out texts; blocks and routers were trained once."""
-    return Basis(
-        {"held-out texts": HELD_OUT},
-        trained=1,
-        unfinished="the loss is far above that of the target that wrote the text",
-    )
+STANDS = Basis(
+    {"held-out texts": HELD_OUT},
+    trained=1,
+    unfinished="the loss is far above that of the target that wrote the text",
+)

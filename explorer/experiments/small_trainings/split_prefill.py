@@ -187,6 +187,4 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Transfers and bytes follow from the sizes."""
-    return Basis(exact="transfers and bytes are counted in a simulation without chance")
+STANDS = Basis(exact="transfers and bytes are counted in a simulation without chance")

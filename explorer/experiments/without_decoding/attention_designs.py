@@ -86,6 +86,4 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Nothing is sampled."""
-    return Basis(exact="everything is computed from published shapes")
+STANDS = Basis(exact="everything is computed from published shapes")
