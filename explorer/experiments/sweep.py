@@ -1,5 +1,5 @@
 """A sweep: the same prompts or problems are decoded under several settings. Each setting is a row of the
-answer's table, and each column a measure of what its decodings gave.
+answer's table (or a few), and each column a measure of what its decodings gave.
 
 A module with a `SWEEP` is an experiment, whose table, charts and intervals follow from the declaration. One
 that measures something beside it has a `run` of its own.
@@ -22,9 +22,9 @@ Outcomes = list[Any]  # what the decodings of a setting gave, one for each of it
 
 @dataclass(frozen=True)
 class Setting:
-    """A row of a sweep. names: its first cells, which say what is set. strategy, parameters: how it decodes.
-    cases: what it decodes, each the further arguments of the sweep's `decode`: for `decoded` a prompt, a
-    number of tokens and perhaps a seed.
+    """One of the settings of a sweep. names: the first cells of its row or rows, which say what is set.
+    strategy, parameters: how it decodes. cases: what it decodes, each the further arguments of the sweep's
+    `decode`: for `decoded` a prompt, a number of tokens and perhaps a seed.
     """
 
     names: tuple[Cell, ...]
