@@ -54,7 +54,7 @@ def at_equal_accuracy(models: dict, task: str, name: str) -> Iterator[dict]:
     tokens per forward of a rule whose accuracy is at most one standard error below that of one mask per
     forward with the same model. APD is left out: the forwards of its second model would not count.
     """
-    from explorer.experiments.asked import tokens_per_forward
+    from explorer.experiments.measures import tokens_per_forward
     from explorer.experiments.parallel_bench import measured
     from explorer.experiments.parallel_rules import AT_ONCE, OTHER_MODELS, VERIFIED, masked
     from explorer.tasks import HELD_OUT_SEED, problems
@@ -86,7 +86,7 @@ def compared(models: dict, rules: tuple, prompts: list[list[int]]) -> list[tuple
     rounds in which the rules take turns.
     """
     from explorer.benchmarks.speculative_family import total, traced
-    from explorer.experiments.asked import tokens_per_forward
+    from explorer.experiments.measures import tokens_per_forward
     from explorer.timing import in_turn, ours
 
     seconds = [0.0] * len(rules)

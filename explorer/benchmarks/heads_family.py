@@ -38,7 +38,8 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
     """A row per drafter as soon as it is measured, then the goals."""
     from explorer.benchmarks.speculative_family import relative_speed, traced
     from explorer.experiments.asked import prompts as asked
-    from explorer.experiments.asked import tokens_per_forward, without_sampling
+    from explorer.experiments.asked import without_sampling
+    from explorer.experiments.measures import tokens_per_forward
     from explorer.runs.load_pair import load_models
     from explorer.timing import figure, ours
 

@@ -70,8 +70,9 @@ def against_a_chain(models: dict) -> Iterator[dict]:
     """Tokens per target forward of the best tree relative to a chain of as many nodes, for each kind of text.
     Only stories have a goal: where the draft is always right, a tree has nothing to gain.
     """
-    from explorer.experiments.asked import KINDS, tokens_per_forward
+    from explorer.experiments.asked import KINDS
     from explorer.experiments.asked import prompts as asked
+    from explorer.experiments.measures import tokens_per_forward
     from explorer.timing import figure
 
     for kind in KINDS:
@@ -117,7 +118,7 @@ def total(traces: list[Trace], name: str) -> float:
 
 def counted(traces: list[Trace]) -> str:
     """Tokens per target forward, acceptance and drafting cost of a strategy, in words."""
-    from explorer.experiments.asked import tokens_per_forward
+    from explorer.experiments.measures import tokens_per_forward
 
     proposed, new = total(traces, "proposed"), total(traces, "new_tokens")
     share = total(traces, "accepted") / proposed if proposed else 0.0

@@ -2,15 +2,18 @@
 a curve. `python -m explorer experiment NAME` runs one; what the shipped models answered lies in
 assets/experiments and is shown on the page.
 
-A file of this folder is an experiment: its docstring is the title and what is asked, `PAPERS` are the studies
-that it repeats, `run(models)` gives a `Result`, its loops go through `progress.each`, `finding(answer)`
-says the main thing in one sentence with the numbers of the answer, and `stands(answer)` on what that stands:
-what was sampled, how often something was trained, and an interval per difference. If it reads stories it says
-`READS_CORPUS = True`, and it is `run(models, corpus)`; if it reads the schemas of JSONSchemaBench,
+A file of this folder, or of one of its `FOLDERS`, is an experiment: its docstring is the title and what is
+asked, `PAPERS` are the studies that it repeats, and `finding(answer)` says the main thing in one sentence
+with the numbers of the answer. Where the same prompts or problems are decoded under several settings, a
+`SWEEP` (sweep.py) declares what is set, what is measured and what was sampled. Otherwise `run(models)` gives
+a `Result`, its loops go through `progress.each`, and `STANDS` declares on what the finding stands: what was
+sampled, and how often something was trained. Intervals of differences are those that the run measured; where
+they come from the table, a function `stands(answer)` takes the place of `STANDS`. If it reads stories it
+says `READS_CORPUS = True`, and it is `run(models, corpus)`; if it reads the schemas of JSONSchemaBench,
 `READS_SCHEMAS = True` and `run(models, folder)`. If its rows do not depend on each other, it can be
-`run(models, known)`, which keeps the rows of an earlier answer and adds those that it lacks. If it imports
-`over` of `spread.py` for its decodings, they can run on several machines. `groups.py` says where the page
-shows it. Knows none of them by name.
+`run(models, known)`, which keeps the rows of an earlier answer and adds those that it lacks. The decodings
+of a sweep, and those that go through `over` of spread.py, can run on several machines. `groups.py` says
+where the page shows it. Knows none of them by name.
 """
 
 import argparse
@@ -18,12 +21,13 @@ import importlib
 import inspect
 import json
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from decoders import files
 from decoders.packages import assets
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from decoders.models.loaded_model import LoadedModel
 
 FOLDER = assets() / "experiments"
+FOLDERS = ("sweeps", "without_decoding", "small_trainings")  # of experiments, beside those in this folder
 Models = dict[str, "LoadedModel"]
 Cell = str | int | float | None
 
@@ -74,7 +79,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question, the studies that it comes from, and the function that answers it."""
+    """A question, the studies that it comes from, and the function that answers it; `sweep`: its declaration,
+    if it is one.
+    """
 
     name: str
     title: str
@@ -87,34 +94,54 @@ class Experiment:
     reads_schemas: bool = False
     spreads: bool = False
     adds: bool = False
+    sweep: Any = None
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """(package, name) of each module in which an experiment may be."""
+    for folder in ("", *FOLDERS):
+        package = ".".join(filter(None, (__name__, folder)))
+        found = pkgutil.iter_modules([str(Path(__path__[0]) / folder)])
+        yield from ((package, one.name) for one in found if not one.ispkg)
 
 
 @cache
 def experiments() -> dict[str, Experiment]:
     """Name -> experiment, in the order of their names."""
     result = {}
-    for module in pkgutil.iter_modules(__path__):
-        one = importlib.import_module(f"{__name__}.{module.name}")
-        if not hasattr(one, "run"):
+    for folder, module in sorted(modules(), key=lambda place: place[1]):
+        one = importlib.import_module(f"{folder}.{module}")
+        sweep = getattr(one, "SWEEP", None)
+        run = getattr(one, "run", None) or (sweep and sweep.run)
+        if run is None:
             continue  # a helper of several experiments
         title, _, asks = one.__doc__.strip().partition("\n\n")
-        name = module.name.replace("_", "-")
-        asks, reads = " ".join(asks.split()), getattr(one, "READS_CORPUS", False)
-        spreads, adds = hasattr(one, "over"), "known" in inspect.signature(one.run).parameters
+        name = module.replace("_", "-")
         result[name] = Experiment(
             name,
             title.rstrip("."),
-            asks,
-            one.run,
+            " ".join(asks.split()),
+            run,
             one.finding,
-            one.stands,
+            stands_of(one),
             one.PAPERS,
-            reads,
-            getattr(one, "READS_SCHEMAS", False),
-            spreads,
-            adds,
+            reads_corpus=getattr(one, "READS_CORPUS", False),
+            reads_schemas=getattr(one, "READS_SCHEMAS", False),
+            spreads=not sweep.one_process if sweep else hasattr(one, "over"),
+            adds="known" in inspect.signature(run).parameters,
+            sweep=sweep,
         )
     return result
+
+
+def stands_of(module: ModuleType) -> Callable[[dict], Basis]:
+    """The function that says on what a finding stands: that of the module, or one that adds what was measured
+    to what it declares.
+    """
+    if hasattr(module, "stands"):
+        return module.stands
+    declared = module.STANDS if hasattr(module, "STANDS") else Basis(module.SWEEP.sampled)
+    return partial(basis.measured, declared)
 
 
 def find(name: str) -> Experiment:

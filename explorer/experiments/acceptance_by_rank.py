@@ -10,7 +10,7 @@ from itertools import product
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
-from explorer.experiments.basis import Basis, as_measured, by_pairs
+from explorer.experiments.basis import Basis, by_pairs
 from explorer.experiments.reading import percent
 from explorer.experiments.spread import over
 from visualizers.analysis.lane_stats import LaneFacts
@@ -63,6 +63,4 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Prompts; those with temperature also seeds."""
-    return Basis({"prompts": PROMPTS, "seeds at temperature 1": SEEDS}, compared=as_measured(answer))
+STANDS = Basis({"prompts": PROMPTS, "seeds at temperature 1": SEEDS})

@@ -1,6 +1,7 @@
-"""What the experiments share: prompts of several kinds, and counts of drafted tokens. Knows no experiment."""
+"""What the experiments ask: prompts of several kinds, decoded by a strategy. Knows no experiment."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Any
 
 import torch
@@ -10,9 +11,8 @@ from decoders.registry import strategies
 from decoders.trace.trace import Trace
 from explorer.experiments import Models
 from explorer.runs.callbacks import CALLBACKS
-from explorer.tasks import HELD_OUT_SEED, problems
+from explorer.tasks import HELD_OUT_SEED, Problem, problems
 from explorer.timing import PROMPTS
-from visualizers.analysis.lane_stats import LaneFacts
 
 # Kind of text -> the task that its prompts come from; stories have prompts of their own.
 KINDS = {
@@ -29,6 +29,18 @@ def prompts(kind: str, count: int) -> list[str]:
     """Up to `count` prompts of one of `KINDS`."""
     task = KINDS[kind]
     return list(PROMPTS[:count]) if task is None else [p.prompt for p in problems(task, count, HELD_OUT_SEED)]
+
+
+def cases(kind: str, count: int, tokens: int, seeds: int = 1) -> list[tuple[str, int, int]]:
+    """Prompt, number of tokens and seed for `decoded`: up to `count` prompts of a kind, with several seeds
+    each.
+    """
+    return list(product(prompts(kind, count), [tokens], range(seeds)))
+
+
+def problems_of(tasks: Iterable[str], count: int) -> list[tuple[Problem]]:
+    """`count` problems of each task, which no model has read, as cases of a sweep."""
+    return [(problem,) for task in tasks for problem in problems(task, count, HELD_OUT_SEED)]
 
 
 def without_sampling(strategy: str) -> dict:
@@ -68,15 +80,3 @@ def own_logprob(models: Models, prompt: list[int], text: Sequence[int]) -> float
     with torch.inference_mode():
         logits = model(torch.tensor([[*prompt, *text]], device=model.device)).logits[0, len(prompt) - 1 : -1]
     return float(logits.float().log_softmax(-1)[range(len(text)), list(text)].sum())
-
-
-def tokens_per_forward(traces: list[Trace]) -> float:
-    """Committed tokens per target forward: the effective decoding length."""
-    forwards = sum(t.costs.totals()["target_forwards"] for t in traces)
-    return sum(t.costs.totals()["new_tokens"] for t in traces) / forwards
-
-
-def acceptance(traces: list[Trace]) -> float | None:
-    """Share of the tested drafted tokens that were accepted; None if none was tested."""
-    tests = [test for t in traces for made in LaneFacts(t).rounds for test in made.tests]
-    return sum(test.accepted for test in tests) / len(tests) if tests else None

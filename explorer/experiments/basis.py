@@ -7,7 +7,7 @@ chance alone could have made.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import fmean, stdev
 
@@ -98,6 +98,11 @@ def spoken(one: dict) -> str:
 def as_measured(answer: dict) -> list[Compared]:
     """The differences that the run itself measured."""
     return [Compared(**one) for one in answer["compared"]]
+
+
+def measured(basis: Basis, answer: dict) -> Basis:
+    """A declared basis, with the differences that the run measured."""
+    return replace(basis, compared=as_measured(answer))
 
 
 # ---- intervals ---------------------------------------------------------------------------------------------

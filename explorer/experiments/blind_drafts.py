@@ -25,8 +25,8 @@ from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.asked import tokens_per_forward
 from explorer.experiments.basis import Basis
+from explorer.experiments.measures import tokens_per_forward
 from explorer.experiments.models.captioner import conditioned
 from explorer.experiments.models.small import fit
 from explorer.experiments.pictures import TokenMap
@@ -195,6 +195,4 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Drafts that were tuned once, on held-out records."""
-    return Basis({"records": HELD_OUT}, trained=1)
+STANDS = Basis({"records": HELD_OUT}, trained=1)

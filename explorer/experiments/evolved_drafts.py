@@ -25,8 +25,9 @@ from decoders.models.editing.evopress import Generation, evolve, generations_for
 from decoders.models.loaded_model import LoadedModel
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.asked import acceptance, decoded, prompts, tokens_per_forward
-from explorer.experiments.basis import Basis, as_measured, by_pairs, by_wins
+from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.basis import Basis, by_pairs, by_wins
+from explorer.experiments.measures import acceptance, tokens_per_forward
 from explorer.experiments.models.small import own_text
 from explorer.experiments.reading import rows_with, two
 
@@ -282,6 +283,4 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Seeds of the searches, and prompts of the drafts."""
-    return Basis({"seeds": SEEDS, "prompts": PROMPTS}, compared=as_measured(answer))
+STANDS = Basis({"seeds": SEEDS, "prompts": PROMPTS})

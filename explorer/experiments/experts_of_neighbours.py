@@ -17,7 +17,7 @@ from decoders.models.loading import load
 from decoders.trace.events import Commit, Propose
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded, prompts, tokens_per_forward
+from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.basis import Basis
 from explorer.experiments.block_ffn import (
     Reader,
@@ -30,6 +30,7 @@ from explorer.experiments.block_ffn import (
     scores,
     unused,
 )
+from explorer.experiments.measures import tokens_per_forward
 from explorer.experiments.models.small import fit, own_text, words
 from explorer.experiments.pictures import TokenMap
 from explorer.experiments.reading import percent, rows_of
@@ -235,10 +236,8 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Prompts; every mixture was trained once."""
-    return Basis(
-        {"prompts": PROMPTS, "held-out texts": HELD_OUT},
-        trained=1,
-        unfinished="the loss is far above that of the target that wrote the text",
-    )
+STANDS = Basis(
+    {"prompts": PROMPTS, "held-out texts": HELD_OUT},
+    trained=1,
+    unfinished="the loss is far above that of the target that wrote the text",
+)

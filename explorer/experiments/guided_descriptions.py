@@ -22,9 +22,9 @@ from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import MIDDLE_PROMPT, around, first_sentences, read_stories
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis, by_error
-from explorer.experiments.evidence import words
-from explorer.experiments.faithful_answers import error
-from explorer.experiments.reading import moved, percent, rows_of
+from explorer.experiments.reading import highest, moved, percent, rows_of
+from explorer.experiments.sweeps.evidence import words
+from explorer.experiments.sweeps.faithful_answers import error
 
 PAPERS = ("guiding-image-captioning-models-toward-more-specific",)
 READS_CORPUS = True
@@ -170,7 +170,7 @@ def comparison(two: list[Cell], one: list[Cell], count: int) -> str:
 def finding(answer: dict) -> str:
     """From no guidance to the gamma at which most endings are recognised."""
     plain, *guided = rows_of(answer)[:-1]  # the last row is for the stories' own sentences
-    best = max(guided, key=lambda row: row["found"])
+    best = highest(guided, "found")
     return (
         f"With guidance of strength {best['gamma']}, the share of sentences that give the story's ending "
         f"away {moved(plain['found'], best['found'], percent)}, and their overlap with the story's own words "
@@ -180,7 +180,7 @@ def finding(answer: dict) -> str:
 
 def stands(answer: dict) -> Basis:
     """Sentences, each written once with every gamma."""
-    best = max(rows_of(answer)[1:-1], key=lambda row: row["found"])
+    best = highest(rows_of(answer)[1:-1], "found")
     compared = [
         by_error("endings found, guided against not", best["more"], best["± more"]),
         by_error("overlap, guided against not", best["less"], best["± less"]),

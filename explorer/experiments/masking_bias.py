@@ -20,7 +20,7 @@ from decoders.search.tree_search.asap import Asap
 from decoders.search.tree_search.constraints import Gate
 from decoders.search.tree_search.program_tree import Programs
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.basis import Basis, as_measured, by_pairs
+from explorer.experiments.basis import Basis, by_pairs
 from explorer.experiments.reading import rows_of, two
 
 PAPERS = ("grammar-aligned-decoding",)
@@ -181,6 +181,4 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Exact distributions over the allowed texts of one prompt; only ASAp's earlier texts are drawn."""
-    return Basis({"prompts": 1, "seeds of ASAp": SEEDS}, compared=as_measured(answer))
+STANDS = Basis({"prompts": 1, "seeds of ASAp": SEEDS})

@@ -13,7 +13,7 @@ from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.basis import Basis
-from explorer.experiments.reading import rows_of
+from explorer.experiments.reading import highest, lowest, rows_of
 from explorer.experiments.spread import over
 from visualizers.analysis.roofline import DEVICES, DRAFT, TARGET, Device, forward_work, other_machine
 
@@ -98,7 +98,7 @@ def finding(answer: dict) -> str:
     for row in rows_of(answer):
         if row["machine"] not in best or row["x plain"] > best[row["machine"]]["x plain"]:
             best[row["machine"]] = row
-    low, high = (pick(best.values(), key=lambda row: row["x plain"]) for pick in (min, max))
+    low, high = (pick(best.values(), "x plain") for pick in (lowest, highest))
     return (
         f"Calculated for {len(best)} classes of machine, speculation is {low['x plain']:.1f} times as fast "
         f"as plain decoding on a {low['machine']} ({low['way']}) and {high['x plain']:.1f} times on a "
@@ -106,6 +106,4 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Decodings on this machine; times are calculated."""
-    return Basis({"prompts": PROMPTS})
+STANDS = Basis({"prompts": PROMPTS})

@@ -5,7 +5,8 @@ A finding is one sentence that a newcomer understands. Every number in it, and e
 from the table, so that an answer that is measured again cannot leave a false sentence after.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 
 Row = dict[str, str | int | float | None]
 
@@ -20,6 +21,24 @@ def rows_with(answer: dict, column: str, value: object) -> list[Row]:
     return [row for row in rows_of(answer) if row[column] == value]
 
 
+def grouped(rows: Iterable[Row], column: str) -> dict[str, list[Row]]:
+    """Value of a column -> the rows with this value, in order."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row[column], []).append(row)
+    return groups
+
+
+def highest(rows: Iterable[Row], column: str) -> Row:
+    """The row with the highest value in a column; the first of several."""
+    return max(rows, key=lambda row: row[column])
+
+
+def lowest(rows: Iterable[Row], column: str) -> Row:
+    """The row with the lowest value in a column; the first of several."""
+    return min(rows, key=lambda row: row[column])
+
+
 def percent(share: float) -> str:
     """`74%`; below one percent with a decimal, so that a small share is not printed as `0%`."""
     return f"{share:.1%}" if 0 < share < 0.01 else f"{share:.0%}"
@@ -28,6 +47,11 @@ def percent(share: float) -> str:
 def two(value: float) -> str:
     """A number with two decimals and a true minus sign."""
     return f"{value:.2f}".replace("-", "−")
+
+
+def minus(sentence: str) -> str:
+    """A sentence whose negative numbers have a true minus sign."""
+    return re.sub(r"(?<=[ (])-(?=[\d.])", "−", sentence)
 
 
 def moved(before: float, after: float, form: Callable[[float], str] = two) -> str:

@@ -13,7 +13,7 @@ from decoders.logits.distributions import probabilities, residual, without
 from decoders.speculative.verifiers.kseq import ceiling, division
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
-from explorer.experiments.basis import Basis, as_measured, by_pairs
+from explorer.experiments.basis import Basis, by_pairs
 from explorer.experiments.reading import percent, rows_of
 
 PAPERS = ()
@@ -136,6 +136,4 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Places in texts that the target samples."""
-    return Basis({"prompts": PROMPTS}, compared=as_measured(answer))
+STANDS = Basis({"prompts": PROMPTS})

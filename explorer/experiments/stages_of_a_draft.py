@@ -15,8 +15,9 @@ import torch
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import check_pair, load
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.asked import acceptance, decoded, prompts, tokens_per_forward
-from explorer.experiments.basis import Basis, as_measured, by_pairs
+from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.basis import Basis, by_pairs
+from explorer.experiments.measures import acceptance, tokens_per_forward
 from explorer.experiments.reading import moved, rows_with, two
 
 PAPERS = ("fastdraft",)
@@ -124,6 +125,4 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Prompts with several seeds; every stage was trained once."""
-    return Basis({"prompts": PROMPTS, "seeds": SEEDS}, trained=1, compared=as_measured(answer))
+STANDS = Basis({"prompts": PROMPTS, "seeds": SEEDS}, trained=1)

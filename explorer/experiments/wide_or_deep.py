@@ -22,13 +22,14 @@ from decoders.models.loading import load
 from decoders.trace.events import Forward
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded, prompts, tokens_per_forward
+from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.basis import Basis
-from explorer.experiments.distilled_drafts import corpus_rows
+from explorer.experiments.measures import tokens_per_forward
 from explorer.experiments.models.guesses import written
 from explorer.experiments.models.small import own_text
 from explorer.experiments.models.small_llama import small_llama
 from explorer.experiments.reading import percent, rows_of, two
+from explorer.experiments.small_trainings.distilled_drafts import corpus_rows
 from explorer.experiments.statistics import spearman
 
 PAPERS = ("decoding-speculative-decoding",)
@@ -200,10 +201,8 @@ def finding(answer: dict) -> str:
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Prompts, on one machine; every draft was trained once."""
-    return Basis(
-        {"prompts": EACH * len(KINDS), "machine": 1},
-        trained=1,
-        unfinished="perplexities are several times those of the shipped drafts",
-    )
+STANDS = Basis(
+    {"prompts": EACH * len(KINDS), "machine": 1},
+    trained=1,
+    unfinished="perplexities are several times those of the shipped drafts",
+)

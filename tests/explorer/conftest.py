@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from explorer import experiments
 from explorer.corpus import END, STORY_MIX
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
@@ -33,6 +34,7 @@ def models(tiny_model):
 @pytest.fixture
 def short(monkeypatch, models, tiny_model):
     """Experiments that take a second."""
+    folders = {name: folder for folder, name in experiments.modules()}
     kinds = {"set_block": "set_block", "wedlm": "wedlm", "diffusion": "masked"}
     companions = {name: tiny_model(kind) for name, kind in kinds.items()}
     monkeypatch.setattr(models["target"], "_companions", companions)
@@ -111,7 +113,7 @@ def short(monkeypatch, models, tiny_model):
         ),
         "flows_with_feedback": dict(COUNT=2, ROUNDS=(1, 2), LENGTHS={"list_program": 3, "chain": 3}),
         "moving_states": dict(TASKS=("json",), TEXTS=2, TOKENS=30, WINDOW=10, STEPS={"sgd": (0.1,)}),
-        "modes_by_length": dict(ASKED=("count",), COUNT=1, LENGTHS=range(2), FORWARDS=3),
+        "modes_by_length": dict(ASKED=("count", "last"), COUNT=1, LENGTHS=range(2), FORWARDS=3),
         "masks_as_modes": dict(WIDTH=16, LAYERS=1, STEPS=2, BATCH=2, TESTED=2, WRITTEN=1),
         "trees_over_states": dict(ROWS=8, LENGTH=16, STEPS=2, TEXTS=2, BEGUN=3, TOKENS=6, BACK=4),
         "neuron_bricks": dict(DOMAINS=("stories", "records"), EACH=2, TOKENS=4, RANDOM=1),
@@ -162,7 +164,7 @@ def short(monkeypatch, models, tiny_model):
         ),
         "losses_per_exit": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, HEAD_STEPS=2, WIDTH=16),
     }.items():
-        module = importlib.import_module(f"explorer.experiments.{name}")
+        module = importlib.import_module(f"{folders[name]}.{name}")
         for constant, value in constants.items():
             monkeypatch.setattr(module, constant, value)
 

@@ -94,7 +94,7 @@ def models(names: list[str], look: str) -> None:
     """Shows what each layer of these small architectures attends to, as measured by an experiment."""
     if not names:
         return
-    from explorer.experiments.cache_of_architectures import stored_picture
+    from explorer.experiments.without_decoding.cache_of_architectures import stored_picture
     from visualizers.figures.experiments import figures
 
     pictures = [one for one in map(stored_picture, names) if one]

@@ -7,7 +7,7 @@ from decoders.models.catalog import TARGET
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from explorer.corpus import read_stories
-from explorer.experiments import asked as asked_of
+from explorer.experiments import measures
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
 from explorer.training.evaluation.findings import Findings
 from explorer.training.evaluation.lanes import traces
@@ -37,7 +37,7 @@ def acceptance(
     """
     settings = {"num_assistant_tokens": DRAFTED, "temperature": temperature}
     lanes = traces("speculative", asked, pair, settings, NEW_TOKENS)
-    return asked_of.acceptance(lanes) or 0.0, asked_of.tokens_per_forward(lanes)
+    return measures.acceptance(lanes) or 0.0, measures.tokens_per_forward(lanes)
 
 
 def measure(folder: Path, corpus: Path, tasks: Iterable[str] | None = None) -> Findings:

@@ -11,7 +11,7 @@ from explorer import experiments, timing
 from explorer.benchmarks import diffusion_family, generate_speed, search_family, speculative_family
 from explorer.catalog.papers import papers
 from explorer.cli import main
-from explorer.experiments import asked, parallel_bench, progress
+from explorer.experiments import measures, parallel_bench, progress
 
 NAMES = list(experiments.experiments())
 _answers: dict[str, tuple[str, list[float]]] = {}
@@ -126,7 +126,7 @@ def test_the_bench_of_the_family_counts_from_traces(models):
     """What a round spends on its draft is a share of a forward; counts are told in words."""
     prompts = [[40, 41, 42, 40, 41], [7, 8]]
     traces = speculative_family.traced(models, "sequoia", {"budget": 4, "temperature": 0.0}, prompts)
-    tokens = asked.tokens_per_forward(traces)
+    tokens = measures.tokens_per_forward(traces)
     assert tokens >= 1.0
     assert 0 < speculative_family.building(traces) < 1e4
     assert f"{tokens:.2f} tokens per target forward" in speculative_family.counted(traces)

@@ -14,17 +14,20 @@ from explorer import experiments
 from explorer.experiments import (
     Line,
     asked,
+    guided_descriptions,
+    hyperfitting,
+    pictures,
+    program_search,
+    reading_once,
+)
+from explorer.experiments.reading import rows_of
+from explorer.experiments.sweeps import (
     cost_and_accuracy,
     decoders_swept,
     evidence,
     faithful_answers,
-    guided_descriptions,
-    hyperfitting,
     likelihood_and_utility,
     noisy_instructions,
-    pictures,
-    program_search,
-    reading_once,
 )
 from explorer.tasks import problems
 
@@ -37,26 +40,28 @@ def test_unusual_prompts_never_say_what_is_usual_and_hold_their_own_answer():
     assert all(item.right in item.evidence for item in evidence.sheets(60))
 
 
-def test_what_an_alpha_wins_and_loses_by_hand(models):
-    items = [evidence.Item("?", "The sky is green.", "green", "blue") for _ in range(3)]
-    plain = [True, False, False]
+def test_what_an_alpha_wins_and_loses_by_hand(models, monkeypatch):
+    item = evidence.Item("The sky is green.\nIt is", "The sky is green.", "green", "blue")
 
-    def trace(text: str):
-        made = asked.decoded(models, "context_aware", "The sky is green.\nIt is", 2, alpha=0.5)
-        return SimpleNamespace(text=lambda: text, steps=made.steps, costs=made.costs, output=made.output)
+    def answers(*texts: str) -> list[evidence.Answered]:
+        found = []
+        for text in texts:
+            made = asked.decoded(models, "context_aware", item.prompt, 2, alpha=0.5, context=item.evidence)
+            monkeypatch.setattr(evidence, "decoded", lambda *_, **__: made)  # noqa: B023
+            monkeypatch.setattr(evidence, "answer_text", lambda _: text)  # noqa: B023
+            found.append(evidence.weighed(models, "context_aware", item, alpha=0.5))
+        return found
 
-    row = evidence.row(
-        "k", 0.5, items, [trace(t) for t in (" blue.", " Green grass", " green<|end|>")], plain
-    )
-    assert row[:3] == ["k", 0.5, pytest.approx(2 / 3)] and row[5] == pytest.approx(1 / 3)
-    assert row[6] == pytest.approx((0 + 1 / 2 + 1) / 3) and row[8] == 2.0  # two forwards per token
-    assert row[-3:-1] == [2, 1]
+    row = evidence.measures(answers(" blue.", " Green grass", " green"), answers(" green", " red", " blue"))
+    assert row["right"] == pytest.approx(2 / 3) and row["usual"] == pytest.approx(1 / 3)
+    assert row["words of the evidence"] == pytest.approx((0 + 1 / 2 + 1) / 3)
+    assert row["forwards per token"] == 2.0 and (row["won"], row["lost"]) == (2, 1)
 
 
 def test_no_question_is_one_that_the_model_answers_without_the_document(models, short):
     for kind, questions in faithful_answers.asked(models).items():
         assert len(questions) == faithful_answers.COUNT, kind
-        for item, belief in questions:
+        for _, item, belief in questions:
             assert item.prompt.startswith(item.evidence) and evidence.words(item.right) != belief
             blind = item.prompt.removeprefix(item.evidence)
             assert item.right not in blind and belief == evidence.words(
@@ -66,26 +71,41 @@ def test_no_question_is_one_that_the_model_answers_without_the_document(models, 
 
 def test_how_far_drawn_answers_are_ahead_by_hand(models):
     """Two questions, two answers each: none, then all and half of them right."""
-    questions = [(evidence.Item("?", "It is green.", "green"), ["blue"]) for _ in range(2)]
+    item, belief = evidence.Item("?", "It is green.", "green"), ["blue"]
     made = asked.decoded(models, "context_aware", "It is green.\nIt is", 2, alpha=0.5)
 
-    def trace(text: str):
-        return SimpleNamespace(text=lambda: text, steps=made.steps, costs=made.costs, output=made.output)
+    def drawn(*texts: str) -> faithful_answers.Drawn:
+        given = dict(steps=made.steps, costs=made.costs, output=made.output)
+        traces = [SimpleNamespace(text=lambda text=text: text, **given) for text in texts]
+        return faithful_answers.judged(traces, item, belief)
 
-    answers = [[trace(" green"), trace("Green.")], [trace(" blue<|end|>"), trace(" green")]]
-    cells, right = faithful_answers.row(0.5, questions, answers, [0.0, 0.0])
-    assert right == [1.0, 0.5] and cells[:2] == [0.5, 0.75] and cells[4] == 0.25
-    assert cells[2] == pytest.approx(0.75 - 1.959964 * 0.25) and cells[3] == 1.0
-    assert cells[5] == 0.75 and cells[7] == 2.0 and cells[-2:] == [0.75, pytest.approx(0.25)]
-    again, _ = faithful_answers.row(0.0, questions, answers, [])
-    assert again[-2:] == [0.0, 0.0]
+    answers = [drawn(" green", "Green."), drawn(" blue<|end|>", " green")]
+    row = faithful_answers.measures(answers, [drawn(" blue", " blue")] * 2)
+    assert row["right"] == 0.75 and row["its own"] == 0.25 and row["overlap"] == 0.75
+    assert row["from"] == pytest.approx(1 - 0.25 - 1.959964 * 0.25) and row["to"] == 1.0
+    assert row["forwards per token"] == 2.0
+    assert (row["ahead"], row["± error"]) == (0.75, pytest.approx(0.25))
+    again = faithful_answers.measures(answers, answers)
+    assert (again["ahead"], again["± error"]) == (0.0, 0.0)
 
 
-def test_the_luck_of_a_question_is_its_own_and_the_same_for_all_alphas(models, short):
+def test_the_luck_of_a_question_is_its_own_and_the_same_for_all_alphas(models, short, monkeypatch):
     item = evidence.Item("It is green.\nIt is", "It is green.", "green")
-    one, two = (faithful_answers.drawn(models, item, number, 0.0) for number in (0, 1))
+    kept = []
+
+    def decoded(*given, **parameters):
+        kept.append(asked.decoded(*given, **parameters))
+        return kept[-1]
+
+    monkeypatch.setattr(faithful_answers, "decoded", decoded)
+
+    def traces(number: int, alpha: float):
+        kept.clear()
+        faithful_answers.drawn(models, "context_aware", number, item, [], alpha=alpha)
+        return list(kept)
+
+    one, two, half = traces(0, 0.0), traces(1, 0.0), traces(1, 0.5)
     assert [t.seed for t in one] == [0, 1] and [t.seed for t in two] == [2, 3]
-    half = faithful_answers.drawn(models, item, 1, 0.5)
     draws = [[e.total for s in t.steps for e in s.of(Measure) if e.name == "draw"][0] for t in (*two, *half)]
     assert draws[:2] == draws[2:] and len(set(draws)) == 2
 
@@ -164,20 +184,20 @@ def test_an_instruction_gets_a_line_of_its_own():
 def test_what_a_setting_wins_and_loses_against_greedy():
     """Two tasks; the second is not asked of this setting."""
     answer, tasks = cost_and_accuracy.Answer, list(cost_and_accuracy.SCORERS)
-    plain = {task: [answer(right, 4, 9) for right in (True, False, False)] for task in tasks}
-    found = {tasks[0]: [answer(right, 8, 20 + right) for right in (False, True, True)]}
-    row = cost_and_accuracy.row("beam 2", found, plain)
-    assert row[:3] == ["beam 2", pytest.approx(2 / 3), None]
-    right, low, high, forwards, tokens, won, lost, p = row[-8:]
-    assert right == pytest.approx(2 / 3) and low < right < high
-    assert (forwards, tokens) == (8, pytest.approx(62 / 3))
-    assert (won, lost, p) == (2, 1, 1.0)
+    plain = [answer(tasks[0], right, 4, 9) for right in (True, False, False)]
+    found = [answer(tasks[0], right, 8, 20 + right) for right in (False, True, True)]
+    row = cost_and_accuracy.SWEEP.measures(found, plain)
+    assert (row[tasks[0]], row[tasks[1]]) == (pytest.approx(2 / 3), None)
+    assert row["right"] == pytest.approx(2 / 3) and row["from"] < row["right"] < row["to"]
+    assert (row["forwards"], row["tokens read"]) == (8, pytest.approx(62 / 3))
+    assert (row["won"], row["lost"], row["p"]) == (2, 1, 1.0)
 
 
 def test_no_search_asks_the_checker(models):
     """What a search may ask is a rule on prompt and text, or the reward head if the target has one."""
     assert set(cost_and_accuracy.SCORERS.values()) <= {*scorers.RULES, "reward"}
-    assert cost_and_accuracy.answers(models, "cards", {}, "sort") is None
+    graded = {problem.task for (problem,) in cost_and_accuracy.asked(models, "cards", {})}
+    assert graded == {task for task, scorer in cost_and_accuracy.SCORERS.items() if scorer != "reward"}
 
 
 def test_a_spoiled_oracle_stops_helping_somewhere():
@@ -241,7 +261,7 @@ def test_what_is_kept_of_the_source_does_not_grow():
 
 def test_every_setting_of_a_decoder_is_a_cell_and_tuning_is_never_worse():
     found = next(one for one in experiments.stored() if one["name"] == "decoders-swept")
-    heat, spread = decoders_swept.pictures(found["columns"], found["rows"])
+    heat, spread = decoders_swept.pictures(rows_of(found))
     assert [len(row.each) for row in heat.rows] == [
         len(given) for given, _ in decoders_swept.METHODS.values()
     ]

@@ -10,16 +10,10 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Note
 from explorer import experiments
-from explorer.experiments import (
-    asked,
-    entropy_threshold,
-    equal_to_greedy,
-    information_surplus,
-    many_texts,
-    modes_by_length,
-    several_guesses,
-)
+from explorer.experiments import equal_to_greedy, measures, several_guesses
 from explorer.experiments.acceptance_by_rank import WIDTH, shares, traces
+from explorer.experiments.sweeps import many_texts, modes_by_length
+from explorer.experiments.without_decoding import entropy_threshold, information_surplus
 
 
 def test_a_text_that_greedy_wrote_is_its_likeliest_token_by_token(models):
@@ -112,9 +106,9 @@ def test_tokens_per_forward_and_acceptance_are_those_of_a_round_by_hand():
     assert trace.output() == [1, 2] * 4
     # each round: the first guess passes, the second does not, and the target's own token follows
     assert [sum(len(c.nodes) for c in step.of(Commit)) for step in trace.steps] == [2, 2, 2, 2]
-    assert asked.tokens_per_forward([trace]) == 2.0
-    assert asked.acceptance([trace]) == pytest.approx(4 / 7)  # the last round drafts one token only
-    assert asked.acceptance([]) is None
+    assert measures.tokens_per_forward([trace]) == 2.0
+    assert measures.acceptance([trace]) == pytest.approx(4 / 7)  # the last round drafts one token only
+    assert measures.acceptance([]) is None
 
 
 def test_the_likeliest_text_of_each_length_is_brute_force_s():

@@ -7,9 +7,15 @@ from transformers import DynamicCache
 from decoders.lane import Lane, Limits
 from decoders.models import load
 from explorer.experiments import find_stored
-from explorer.experiments.cache_of_architectures import after, held, seen, shade, stored_picture
-from explorer.experiments.memory_policies import BUDGETS, TOKENS, best_within, drift
 from explorer.experiments.reading import rows_of
+from explorer.experiments.sweeps.memory_policies import BUDGETS, TOKENS, best_within, drift
+from explorer.experiments.without_decoding.cache_of_architectures import (
+    after,
+    held,
+    seen,
+    shade,
+    stored_picture,
+)
 
 
 def test_a_text_is_the_full_caches_with_all_of_the_budget_and_strays_with_little(tiny_model):
@@ -17,17 +23,19 @@ def test_a_text_is_the_full_caches_with_all_of_the_budget_and_strays_with_little
     prompt = [5, 9, 13, 2, 7, 11, 3, 8, 6, 12, 4, 10]
     given = {"memory": "lm-infinite", "memory_global": 0}
     plain = Lane("greedy", prompt, models, {}, limits=Limits(TOKENS)).run().output()
-    whole = drift(models, prompt, plain, given | {"memory_local": 60})
-    little = drift(models, prompt, plain, given | {"memory_local": 2})
+    whole = drift(models, "greedy", prompt, plain, **given, memory_local=60)
+    little = drift(models, "greedy", prompt, plain, **given, memory_local=2)
     assert whole.changed is None and max(whole.nats) < 1e-4 and whole.kept == pytest.approx(1.0)
     assert max(little.nats) > 1e-3 and little.kept < 0.5
     other = [*plain[:3], plain[3] + 1, *plain[4:]]
-    assert drift(models, prompt, other, given | {"memory_local": 60}).changed == 4
-    assert drift(models, prompt, plain[:5], given | {"memory_local": 60}).changed == 6
+    assert drift(models, "greedy", prompt, other, **given, memory_local=60).changed == 4
+    assert drift(models, "greedy", prompt, plain[:5], **given, memory_local=60).changed == 6
 
 
 def test_the_best_memory_within_a_share_is_the_one_that_strays_least():
-    rows = [["A", "bits 2", 0.3, 0.5], ["B", "local 9", 0.5, 0.1], ["C", "bits 4", 0.9, 0.0]]
+    columns = "memory", "budget", "of the full cache", "KL in nats"
+    cells = ("A", "bits 2", 0.3, 0.5), ("B", "local 9", 0.5, 0.1), ("C", "bits 4", 0.9, 0.0)
+    rows = [dict(zip(columns, row, strict=True)) for row in cells]
     assert "B (local 9) drifts least: 0.1000" in best_within(rows, 0.6)
     assert best_within(rows, 0.1).startswith("No memory fits")
 

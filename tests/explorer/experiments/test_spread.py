@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +20,9 @@ import torch
 
 from explorer import experiments
 from explorer.cli import main
-from explorer.experiments import draft_length, progress, spread
+from explorer.experiments import progress, spread
+from explorer.experiments.asked import decoded
+from explorer.experiments.sweeps import draft_length
 from tests.helpers import tiny_models
 
 has_ray = importlib.util.find_spec("ray") is not None
@@ -55,36 +58,36 @@ def here(saved, monkeypatch):
     return run
 
 
-def spread_out(name: str, models) -> tuple[dict, list[float]]:
+def spread_out(experiment: experiments.Experiment, models) -> tuple[dict, list[float]]:
     """The answer by the cluster's workers, and the shares that were reported."""
     shares: list[float] = []
     with progress.watched(shares.append):
-        return experiments.answered(experiments.find(name), models), shares
+        return experiments.answered(experiment, models), shares
 
 
 @with_ray
 @pytest.mark.parametrize("name", ["draft-length", "acceptance-by-rank", "other-machines"])
 def test_the_workers_answer_what_one_process_does(name, short, here, cluster):
-    answer, shares = spread_out(name, here.models)
+    answer, shares = spread_out(experiments.find(name), here.models)
     assert json.dumps(answer) == json.dumps(here(name))
     assert all(one <= two + 1e-9 for one, two in pairwise(shares)) and shares[-1] == pytest.approx(1)
 
 
-def killed_once(marker: Path, models, *row):
-    """`of_length`, but the first worker that comes here is killed in the middle of its task."""
+def killed_once(marker: Path, *case, **parameters):
+    """`decoded`, but the first worker that comes here is killed in the middle of its task."""
     try:
         marker.touch(exist_ok=False)
     except FileExistsError:
-        return draft_length.of_length(models, *row)
+        return decoded(*case, **parameters)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 @with_ray
-def test_a_lost_worker_costs_its_task_only(short, here, cluster, monkeypatch, tmp_path):
+def test_a_lost_worker_costs_its_task_only(short, here, cluster, tmp_path):
     expected = here("draft-length")
     marker = tmp_path / "killed"
-    monkeypatch.setattr(draft_length, "of_length", partial(killed_once, marker))
-    answer, shares = spread_out("draft-length", here.models)
+    sweep = replace(draft_length.SWEEP, decode=partial(killed_once, marker))
+    answer, shares = spread_out(replace(experiments.find("draft-length"), run=sweep.run), here.models)
     assert marker.exists() and answer == expected and shares[-1] == pytest.approx(1)
 
 
@@ -178,7 +181,7 @@ def test_without_ray_one_sentence_names_what_to_install(capsys, monkeypatch):
 
 def test_an_experiment_that_runs_in_one_process_names_those_that_can_be_spread(capsys):
     line = refused(capsys, "spec-bench", "--ray")
-    assert "spec-bench runs in one process; --ray spreads acceptance-by-rank, cost-and-accuracy, dra" in line
+    assert "spec-bench runs in one process; --ray spreads acceptance-by-rank, api-calls, cost-and-ac" in line
 
 
 @with_ray

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from decoders.lane import Lane, Limits
-from explorer.experiments.asked import tokens_per_forward
+from explorer.experiments.measures import tokens_per_forward
 from explorer.experiments.models.guesses import written
 from explorer.experiments.wide_or_deep import (
     SHAPES,

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from explorer.experiments.continuous import DRAWS, distance, one_step
 from explorer.experiments.models.continuous import Process, decode, overlap, ratio, residual
+from explorer.experiments.without_decoding.continuous import DRAWS, distance, one_step
 
 P, Q = Process(0.0, 1.0, 1.0), Process(0.0, 0.0, 1.0)
 

@@ -1,0 +1,1 @@
+"""Experiments that decode the same prompts or problems under several settings: each declares a `SWEEP`."""

@@ -1,0 +1,1 @@
+"""Experiments in which nothing is decoded: what models hold is read, counted or calculated."""
