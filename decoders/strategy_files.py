@@ -71,11 +71,11 @@ def recorded_views() -> dict[str, list[str]]:
 
 
 def offered_views(name: str, first: str) -> tuple[str, ...]:
-    """The views that a strategy offers before it has run: `first`, and those of its recorded run; without one,
-    those that all recorded runs have which open with `first`.
+    """The views that a strategy offers before it has run: `first`, and those of its recorded run; without
+    one, those that all recorded runs have which open with `first`.
     """
-    recorded = recorded_views()
-    alike = [views for views in recorded.values() if views[0] == first] or [["entropy", "dependencies", "text"]]
+    recorded, usual = recorded_views(), ["entropy", "dependencies", "text"]
+    alike = [views for views in recorded.values() if views[0] == first] or [usual]
     shared = [view for view in alike[0] if all(view in views for views in alike)]
     return tuple(dict.fromkeys((first, *recorded.get(name, shared))))
 
