@@ -162,10 +162,11 @@ def test_the_entropy_trace_draws_the_bits_of_the_trace(opened):
 
 def test_a_picture_is_the_same_however_its_step_was_reached(opened):
     page, _ = opened
-    for name, steps in (("entropy", story(40)), ("dependencies", story(40)), ("parallel_grid", grid(30))):
-        show(page, name, steps, 12)
+    for name, steps in (("entropy", story(60)), ("dependencies", story(60)), ("parallel_grid", grid(40))):
+        show(page, name, steps, 30)
         scrubbed = page.evaluate("scene.drawn.map(m => [m.id, m.state, m.fill, m.strong, m.text])")
-        show(page, name, steps[:13], 12)
+        show(page, name, steps[:31], 30)
+        assert not page.evaluate("scene.strips.hidden"), "the strip takes room, once a run does not fit"
         live = page.evaluate("scene.drawn.map(m => [m.id, m.state, m.fill, m.strong, m.text])")
         assert scrubbed == live and len(live) > 20
 

@@ -62,7 +62,7 @@ def test_no_round_stands_empty_above_those_that_the_window_reaches(opened):
         """() => { const {history, view} = scenes[0], panel = view.panels.rounds;
         const rows = history.ofKind("row", scenes[0].step());
         const open = rows.filter(row => row.y0 >= panel.y0 - 0.01);
-        return [rows.length, open.length, view.lo, open.map(row => row.to)]; }"""
+        return [rows.length, open.length, view.lo, open.map(row => row.last)]; }"""
     )
     count, shown, first, ends = found
     assert first > 1 and 1 <= shown < count and all(end >= first - 0.5 for end in ends)

@@ -5,11 +5,11 @@ const TEXT = "text";
 const AT_ONCE = 7; // views that all have a tab
 const ALWAYS = ["entropy", TEXT]; // have one, however many there are
 
-// The views with a tab: all, or the first ones, what is always there and the one that is shown.
-function withTabs(views, shown) {
+// The views with a tab: all, or the first ones and those to keep.
+function withTabs(views, kept) {
   if (views.length <= AT_ONCE) return views;
   const first = matchMedia("(max-width: 760px)").matches ? 2 : 3;
-  return views.filter((view, i) => i < first || view === shown || ALWAYS.includes(view));
+  return views.filter((view, i) => i < first || kept.includes(view));
 }
 
 page.LanePane = class {
@@ -41,13 +41,17 @@ page.LanePane = class {
     return this.app.strategies.get(this.setup.strategy);
   }
 
-  // Its strategy's views, and those that values of its parameters add, such as a constraint or a memory.
-  views() {
-    const added = Object.entries(this.app.data.added_views).flatMap(
+  // The views that values of its parameters add, such as a constraint or a memory.
+  added() {
+    return Object.entries(this.app.data.added_views).flatMap(
       ([name, of]) => of[this.setup.parameters[name]] || [],
     );
-    const named = this.setup.view ? [this.setup.view] : []; // by a link
-    return [...new Set([...this.declaration().views, ...added, ...named])];
+  }
+
+  // Its strategy's views, those that are added, and the one that a link named.
+  views() {
+    const named = this.setup.view ? [this.setup.view] : [];
+    return [...new Set([...this.declaration().views, ...this.added(), ...named])];
   }
 
   // What it offers now: once it has run, the views that are about something in it.
@@ -277,7 +281,7 @@ page.LanePane = class {
     this.textElement.hidden = this.view !== TEXT;
     const title = (name) => this.app.data.views[name] || name,
       focused = this.tabs.contains(document.activeElement);
-    const tabs = withTabs(views, this.view),
+    const tabs = withTabs(views, [...ALWAYS, ...this.added(), this.view]),
       others = views.filter((view) => !tabs.includes(view));
     this.moreViews.hidden = !others.length;
     this.moreViews.replaceChildren(

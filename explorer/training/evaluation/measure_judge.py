@@ -10,7 +10,7 @@ import torch
 from decoders.heads import take_taps
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
-from explorer.experiments.asked import tokens_per_forward
+from explorer.experiments.measures import tokens_per_forward
 from explorer.tasks import HELD_OUT_SEED, Problem, problems
 from explorer.training.answers import ACCURACIES, accuracy, answers
 from explorer.training.evaluation.findings import Findings

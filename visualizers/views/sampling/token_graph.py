@@ -31,7 +31,7 @@ LOOP = 6  # tokens of a loop that are named
 HEAVIEST = 5  # an edge that was taken this many times is as thick as edges get
 
 
-@view("token_graph", "Token graph", reads=has(Forward, kind="decode"))
+@view("token_graph", "Token graph", reads=has(Forward, kind="decode", rows=1))
 class TokenGraph:
     """Boxes are tokens, arrows the steps from one to the next; edges that were taken again are coloured."""
 

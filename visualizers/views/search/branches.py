@@ -6,137 +6,108 @@ mean of the log-probabilities. Knows no strategy.
 """
 
 import math
-from typing import Any
 
+from decoders.trace.events import Propose, Step
 from decoders.trace.number_format import many
 from decoders.trace.scores import Rank, ScoreName
-from visualizers import scene
 from visualizers.scene import sizes
-from visualizers.scene.layout import Layout, Table, heading, scroll_row
-from visualizers.scene.marks import Op
-from visualizers.scene.nodes import Nodes
+from visualizers.scene.layout import Table, heading
+from visualizers.scene.step_table import Column, Contents, Entry, StepTable
 from visualizers.scene.view import Header, has, view
 
-HEADING, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
-SEEN = 7  # rows of a long table that are visible at once in a low lane
-# Columns of a table: name, where it begins, how many it takes; with a mean, and with a value.
-TOKEN = (0.5, 4)
-MEANS = {"seen ahead": (4.5, 10), "mean": (14.5, 3)}
-VALUES = {"seen ahead": (4.5, 5.2), "log p": (9.7, 2.6), "value": (12.3, 2.6), "total": (14.9, 2.6)}
+SEEN = 6  # rows of a long table that are visible at once in a low lane
+TOKEN = Column(0.5, 4, strong=True)
+MEANS = [Column(4.5, 10, "seen ahead"), Column(14.5, 3, "mean")]
+VALUES = [
+    Column(4.5, 5.2, "seen ahead"),
+    Column(9.7, 2.6, "log p"),
+    Column(12.3, 2.6, "value"),
+    Column(14.9, 2.6, "total"),
+]
 
 
 @view("branches", "Branches", reads=has(Rank, name={ScoreName.LOOKAHEAD, ScoreName.TOTAL}))
-class Branches:
-    """x: candidate, what follows it, its value; y: pauses, and in each its candidates."""
+class Branches(StepTable):
+    """Columns: candidate, what follows it, its value; tables: pauses, and in each its candidates."""
+
+    layout = Table(
+        question="Where did the method look ahead? What did it see? What did it choose?",
+        widest=90,
+        column=sizes.LETTER,
+        column_narrow=18,
+        wide=26,
+        columns=17,
+        ops=[heading(lead="No pause", heading=" so far.", short=" so far.")],
+        legend=[
+            ["cell:chosen", "■", "chosen", "taken"],
+            ["cell:pruned", "▢", "pruned", "not chosen, or only explored"],
+            ["cell:amount", "▪", "soft", "stronger grey: more likely or better"],
+        ],
+    )
 
     def __init__(self, header: Header):
-        self.nodes = Nodes(header)
-        self.y = 0.0
-        self.tokens = self.pauses = self.rescued = 0
+        super().__init__(header)
+        self.tokens = self.rescued = 0
         self.looked = False  # whether anything was looked ahead so far
 
-    def head(self) -> Layout:
-        """Title, question, layout and legend."""
-        return Table(
-            question="Where did the method look ahead? What did it see? What did it choose?",
-            widest=90,
-            column=sizes.LETTER,
-            column_narrow=18,
-            wide=26,
-            columns=17,
-            ops=[
-                heading(lead="No pause", heading=" so far.", short=" so far."),
-                scene.Panel("tables", y0=-0.1, y1=8, share=1, grow=True),
-            ],
-            legend=[
-                ["cell:chosen", "■", "chosen", "taken"],
-                ["cell:pruned", "▢", "pruned", "not chosen, or only explored"],
-                ["cell:amount", "▪", "soft", "stronger grey: more likely or better"],
-            ],
-        )
-
-    def feed(self, step) -> list[Op]:
-        """One table, if this step looked ahead."""
+    def table(self, step: Step) -> Contents | None:
+        """The candidates, if this step looked ahead."""
         born, _, commits = self.nodes.read(step)
         self.tokens += len(commits)
-        ahead: dict[int, tuple[int, str]] = {}  # node -> (candidate, the words seen ahead of it so far)
-        for event in born:
-            if event.source == "lookahead":
-                home, words = ahead.get(event.parent, (event.parent, ""))
-                ahead[event.node] = (home, words + self.nodes.text(event.node))
+        ahead = self._ahead(born)
         scores = {e.node: e for e in step.of(Rank) if e.rank is not None}
         candidates = [event.node for event in born if event.node in scores]
         valued = any("value" in scores[node].parts for node in candidates)
         if not candidates or not (ahead or valued):
-            return []
-        self.pauses += 1
+            return None
         self.rescued += candidates[0] not in commits
-        nothing = "(ends here)" if ahead else "(not continued)"
-        words = dict(ahead.values())  # candidate -> the longest, which comes last
-        top = self.y + HEADING
-        columns = VALUES if valued else MEANS
-        ops = self._heading(candidates[0], columns)
-        best = max(scores[node].total for node in candidates)
-        for row, node in enumerate(candidates):
-            cells = numbers(scores[node], best) if valued else mean_of(scores[node])
-            ops += self._row(scores[node], words.get(node, nothing), cells, columns, node in commits, row)
-        taken = next((row + 1 for row, node in enumerate(candidates) if node in commits), 0)
-        front = min(top + len(candidates) + GAP, top + max(SEEN - 1, taken))
-        self.y = top + len(candidates) + GAP
-        lead = f"{self.pauses} of {many(self.tokens, 'token')}"
-        rest = "a token other than the most likely was chosen"
-        times = f"{self.rescued} time" + ("" if self.rescued == 1 else "s")
         self.looked |= bool(ahead)
+        nothing = "(ends here)" if ahead else "(not continued)"
+        columns, best = VALUES if valued else MEANS, max(scores[node].total for node in candidates)
+        rows = []
+        for at, node in enumerate(candidates):
+            seen, taken, word = ahead.get(node, nothing), node in commits, self.nodes.text(node)
+            hover = [f"{word}: {hovered(scores[node])}" + ("" if at else ", the most likely"), seen]
+            look = {"state": "chosen" if taken else "pruned", "fill": "filled" if taken else "tint"}
+            cells = numbers(scores[node], best) if valued else mean_of(scores[node])
+            rows.append(
+                [
+                    Entry(f"n{node}", TOKEN, word, hover, **look, node=node),
+                    Entry(f"a{node}", columns[0], seen, hover, state="pruned", fill="tint"),
+                    *(
+                        Entry(f"{column.name[0]}{node}", column, text, hover, amount)
+                        for column, (text, amount) in zip(columns[1:], cells, strict=True)
+                    ),
+                ]
+            )
+        first = Column(TOKEN.x, TOKEN.w, f"token {self.nodes.position[candidates[0]]}", strong=True)
+        taken = next((row + 1 for row, node in enumerate(candidates) if node in commits), 0)
+        words = self._words()
+        return Contents([first, *columns], rows, words[0] + words[1], words, front=max(SEEN, taken))
+
+    def _ahead(self, born: list[Propose]) -> dict[int, str]:
+        """Candidate -> the longest words that were seen ahead of it, which come last."""
+        seen: dict[int, tuple[int, str]] = {}  # node -> (candidate, the words up to it)
+        for event in born:
+            if event.source == "lookahead":
+                home, words = seen.get(event.parent, (event.parent, ""))
+                seen[event.node] = (home, words + self.nodes.text(event.node))
+        return dict(seen.values())
+
+    def _words(self) -> tuple[str, str, str]:
+        """How often the method looked, and how often that changed its choice."""
+        times = many(self.rescued, "time")
         how, brief = (
             ("after looking ahead", "after looking") if self.looked else ("by their values", "by value")
         )
-        heading = {
-            "lead": lead,
-            "heading": f" {how}; {times} {rest}.",
-            "short": f" {brief}; {times} not the most likely.",
-        }
-        return [
-            *ops,
-            scene.Change("heading", **heading),
-            scene.Front(1, front),
-            scene.Say(f"{lead}{heading['heading']}"),
-        ]
-
-    def _heading(self, first: int, columns: dict[str, tuple[float, float]]) -> list[Op]:
-        """The names of the columns, and where a window that scrolls may begin."""
-        ops: list[Op] = [scroll_row(self.pauses, "tables", self.y, self.y + HEADING)]
-        for text, (x, wide) in {f"token {self.nodes.position[first]}": TOKEN, **columns}.items():
-            place = {"x": x + 0.08, "y": round(self.y + HEADING / 2, 3), "align": "left", "w": wide}
-            look = {"text": text, "role": "ink" if x == TOKEN[0] else "soft", "priority": 0}
-            ops.append(scene.Label(f"h{self.pauses}.{x}", panel="tables", **place, **look))
-        return ops
-
-    def _row(
-        self, score, seen: str, cells: dict[str, tuple[str, float]], columns: dict, taken: bool, row: int
-    ) -> list[Op]:
-        """A candidate: the token, what follows it, and its numbers: column -> (text, darkness)."""
-        node, word, y = score.node, self.nodes.text(score.node), self.y + HEADING + row + 0.5
-        hover = [f"{word}: {hovered(score)}" + (", the most likely" if row == 0 else ""), seen]
-        look = {"state": "chosen" if taken else "pruned", "fill": "filled" if taken else "tint"}
-        ops = [
-            self._cell(f"n{node}", TOKEN, y, word, hover, **look, node=node),
-            self._cell(f"a{node}", columns["seen ahead"], y, seen, hover, state="pruned", fill="tint"),
-        ]
-        for name, (text, amount) in cells.items():
-            # words stay readable
-            shade = {"state": "prompt", "fill": "amount", "weight": round(amount / 2, 4)}
-            ops.append(self._cell(f"{name[0]}{node}", columns[name], y, text, hover, **shade))
-        return ops
-
-    def _cell(
-        self, name: str, place: tuple[float, int], y: float, text: str, hover: list[str], **look: Any
-    ) -> Op:
-        x, wide = place
-        where = {"panel": "tables", "x": x + wide / 2, "y": round(y, 3), "w": wide - 0.08, "h": CELL}
-        return scene.Cell(name, **where, text=text, hover=hover, **look)
+        return (
+            f"{self.tables + 1} of {many(self.tokens, 'token')}",
+            f" {how}; {times} a token other than the most likely was chosen.",
+            f" {brief}; {times} not the most likely.",
+        )
 
 
-def hovered(score) -> str:
+def hovered(score: Rank) -> str:
     """The numbers of a candidate in words."""
     if "value" not in score.parts:
         return f"mean log p {score.total:.2f}, rank {score.rank}".replace("-", "−")
@@ -144,17 +115,17 @@ def hovered(score) -> str:
     return f"{parts}, total {score.total:.2f}, rank {score.rank}".replace("-", "−")
 
 
-def mean_of(score) -> dict[str, tuple[str, float]]:
+def mean_of(score: Rank) -> list[tuple[str, float]]:
     """The mean log-probability of a candidate and what follows it, as a probability."""
     value = math.exp(min(0.0, score.total))
-    return {"mean": (f"{value:.2f}".removeprefix("0"), value)}
+    return [(f"{value:.2f}".removeprefix("0"), value)]
 
 
-def numbers(score, best: float) -> dict[str, tuple[str, float]]:
-    """log p, value and total of a candidate; `best`: the largest total of all."""
+def numbers(score: Rank, best: float) -> list[tuple[str, float]]:
+    """log p, value and total of a candidate with their greys; `best`: the largest total of all."""
     logprob, value = score.parts["logprob"], score.parts["value"]
-    return {
-        "log p": (f"{logprob:.2f}".replace("-", "−"), math.exp(min(0.0, logprob))),
-        "value": (f"{value:.2f}", min(1.0, max(0.0, value))),
-        "total": (f"{score.total:.2f}".replace("-", "−"), math.exp(score.total - best)),
-    }
+    return [
+        (f"{logprob:.2f}".replace("-", "−"), math.exp(min(0.0, logprob))),
+        (f"{value:.2f}", min(1.0, max(0.0, value))),
+        (f"{score.total:.2f}".replace("-", "−"), math.exp(score.total - best)),
+    ]

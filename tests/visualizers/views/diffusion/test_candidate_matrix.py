@@ -32,10 +32,10 @@ def test_texts_rates_and_the_chosen_one():
     assert table == [["0", "1.00"], [".50", "0"]]
     assert [marks[f"a{i}"]["text"] for i in range(2)] == [".50", ".25"]
     assert "candidate 2 against 1: word error rate .50" in marks["w1.0"]["hover"]
-    assert [mark["text"] for mark in of_kind(marks, "label")][:3] == ["mean", "1", "2"]
+    assert [mark["text"] for mark in of_kind(marks, "label")][:4] == ["", "mean", "1", "2"]
     assert "Candidate 2 is chosen" in ops[0][-1]["say"]
 
 
 def test_one_candidate_is_no_choice():
     marks, _ = fold(CandidateMatrix, [[Propose(1, 0, 0, -1.0, "flow"), Commit([1], [-1.0])]], [5], WORDS)
-    assert "nothing to choose" in marks["single"]["text"] and not of_kind(marks, "cell")
+    assert "nothing to choose" in marks["heading"]["heading"] and not of_kind(marks, "cell")

@@ -8,7 +8,7 @@ from decoders.testing import random_table
 from decoders.trace.scores import Measure, Rank, Score
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.sampling.belief import Belief, bits
-from visualizers.views.sampling.coupling import AFTER, BEFORE, SIGN, TOKENS, WIDE, Coupling, short
+from visualizers.views.sampling.coupling import AFTER, BEFORE, FIRST, SIGN, WIDE, Coupling, short
 
 WORDS = ["<i>", "b", "c", "d", "e", "f", "g", "h", "i"]
 GIVEN = {"message": "abca", "weights": [4, 2, 1], "confidence": 0.9}
@@ -85,11 +85,11 @@ def test_every_token_of_the_message_is_a_table_of_its_cells():
     first = {e.node: e for e in trace.steps[0].of(Measure) if e.name == "coupling"}
     for at, (node, told) in enumerate(first.items()):
         column = [m for m in cells if m.get("node") == node]
-        assert {m["x"] for m in column} == {round(TOKENS + (at + 0.5) * WIDE, 3)}
+        assert {m["x"] for m in column} == {round(FIRST + (at + 0.5) * WIDE, 3)}
         wanted = [told.parts.get(sign, 0.0) for sign in ("a", "b", "c")]
         assert [m["text"] for m in column] == [short(x) if x else "" for x in wanted]
     filled = [m for m in cells if m["state"] == "chosen"]
-    assert len(filled) == 2 * tables and BEFORE[0] >= sum(SIGN) and AFTER > 0
+    assert len(filled) == 2 * tables and BEFORE.x >= SIGN.x + SIGN.w and AFTER > 0
 
 
 def test_other_traces_draw_nothing():

@@ -3,7 +3,8 @@
 from decoders.trace.events import Commit, Propose
 from decoders.trace.scores import Rank, Score
 from tests.helpers.view_folding import fold
-from visualizers.views.search.branches import HEADING, SEEN, Branches
+from visualizers.scene.step_table import NAMES
+from visualizers.views.search.branches import SEEN, Branches
 
 WORDS = ["Once", " a", " b", " <b>", "."]
 
@@ -71,4 +72,4 @@ def test_of_a_long_table_the_first_rows_are_in_sight_and_the_one_that_was_taken(
         _, ops = fold(Branches, [pause(1, taken, *means)], [0], words)
         return next(op["front"][1] for op in ops[0] if "front" in op)
 
-    assert front(1) == HEADING + SEEN - 1 < front(9) < HEADING + len(means) + 1
+    assert front(1) == NAMES + SEEN < front(9) < NAMES + len(means) + 1

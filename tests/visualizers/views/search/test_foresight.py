@@ -22,12 +22,12 @@ def test_every_candidate_is_a_row_with_its_own_numbers():
     places = [(m["x"], m["y"]) for m in cells]
     assert len(set(places)) == len(places)
     scores = [e for s in trace.steps for e in s.of(Rank) if e.name in ("step", "foresight")]
-    names = [m for m in cells if m["x"] == STEP[0] + STEP[1] / 2]
+    names = [m for m in cells if m["x"] == STEP.x + STEP.w / 2]
     assert len(names) == len(scores) > 20
     assert {m["state"] for m in names} == {"chosen", "live", "pruned"}
     drawn = [m for m in names if m["state"] == "chosen"]
     assert len(drawn) == sum(e.rank is not None for e in scores)
-    chances = sorted(m["text"] for m in cells if m["x"] == PROBABILITY[0] + PROBABILITY[1] / 2)
+    chances = sorted(m["text"] for m in cells if m["x"] == PROBABILITY.x + PROBABILITY.w / 2)
     assert chances == sorted(f"{e.total:.2f}" for e in scores if e.name == "foresight")
     assert any("<b>" in m["text"] for m in names)
     assert all(any("say" in op for op in said) for said in ops)
