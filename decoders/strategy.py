@@ -12,7 +12,7 @@ from decoders import memory_options as memory
 from decoders.engine.capabilities import Capability
 from decoders.parameters import Parameter, shortened
 from decoders.refusal import Refusal
-from decoders.strategy_files import offered_views
+from decoders.strategy_files import views_before_run
 from decoders.view_names import current
 
 __all__ = ["Parameter", "Part", "Strategy", "shortened"]
@@ -102,7 +102,7 @@ class Strategy:
     takes_memory: bool = True  # whether it can decode with a compressed cache, see memory_options.py
     follows: bool = False  # whether a server chooses the tokens, and the lane only records them
     view: str = "entropy"  # the picture with which the page opens a lane
-    views: tuple[str, ...] = ()  # the pictures that it offers before it has run, see `offered_views`
+    views: tuple[str, ...] = ()  # the pictures that it offers before it has run, see `views_before_run`
     badge: Callable[[dict], str] = lambda parameters: ""
     parts: Callable[[dict], list[Part]] = lambda parameters: []
     together: Callable[[dict], str | None] = lambda parameters: (
@@ -117,7 +117,7 @@ class Strategy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "view", current(self.views[0] if self.views else self.view))
         given = tuple(current(view) for view in self.views)
-        object.__setattr__(self, "views", given or offered_views(self.name, self.view))
+        object.__setattr__(self, "views", given or views_before_run(self.name, self.view))
 
     @cached_property
     def _defaults(self) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def recorded_views() -> dict[str, list[str]]:
     return json.loads((assets() / "views.json").read_text("utf-8"))
 
 
-def offered_views(name: str, first: str) -> tuple[str, ...]:
+def views_before_run(name: str, first: str) -> tuple[str, ...]:
     """The views that a strategy offers before it has run: `first`, and those of its recorded run; without
     one, those that all recorded runs have which open with `first`.
     """

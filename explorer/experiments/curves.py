@@ -36,6 +36,14 @@ class Curves:
         return Chart(self.title, self.x, self.y, lines, self.log)
 
 
+def over_temperatures(
+    title: str, column: str, temperatures: dict[str, float], measures: tuple[str, ...]
+) -> Curves:
+    """One curve for each measure, over the temperature that a setting, named in `column`, has."""
+    lines = {measure: (lambda row: temperatures[row[column]], measure) for measure in measures}
+    return Curves(title, "temperature", "share", lines, where=lambda row: row[column] in temperatures)
+
+
 @dataclass(frozen=True)
 class CurvesBy:
     """One curve for each value of `by`, in the order of the rows. The other fields are those of `Curves`."""

@@ -27,7 +27,6 @@ from explorer.export.page_data import page_data
 from explorer.export.run_file import container, pack, title
 from explorer.inspector.card import card
 from explorer.inspector.token_facts import Facts
-from explorer.runs.offered_views import offered_views
 from explorer.runs.run_state import Run, answer
 from explorer.runs.scheduler import Runs
 from visualizers.analysis.comparison import compare
@@ -74,12 +73,12 @@ def replay_blobs(
     compared = compare(traces)
     blobs = {
         "first": first,
-        "rest": rest(shown, declared, setup["lanes"])
+        "rest": rest(shown, setup["lanes"])
         | {"marks": comparison.marks(compared), "depths": depths or [{} for _ in traces]},
         "run": run,
     }
     blobs["rest"] = rounded(blobs["rest"])
-    blobs["pictures"] = [lane_pictures(trace, offered_views(trace)) for trace in traces]
+    blobs["pictures"] = [lane_pictures(record.trace, record.views()) for record in shown.records]
     blobs["comparison"] = rounded(saved_comparison.comparison(compared))
     return title(setup["prompt"]), blobs
 
@@ -95,7 +94,7 @@ def rounded(value: object) -> object:
     return [rounded(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def rest(run: Run, declared: dict[str, dict], shown: list[dict]) -> dict:
+def rest(run: Run, shown: list[dict]) -> dict:
     """What a saved page needs after its first picture: every other view, every token's card, the costs.
 
     `shown`: the lanes of the first picture.
@@ -106,7 +105,7 @@ def rest(run: Run, declared: dict[str, dict], shown: list[dict]) -> dict:
     traces = [record.trace for record in run.records]
     facts = [Facts(trace) for trace in traces]
     return {
-        "lanes": [other_views(run, i, offered_views(t), shown[i]["view"]) for i, t in enumerate(traces)],
+        "lanes": [other_views(run, i, one.views(), shown[i]["view"]) for i, one in enumerate(run.records)],
         "nodes": [{str(node): card(one.of(node), live=False) for node in one.nodes.token} for one in facts],
         "cells": [cells(one) for one in facts],
         "knobs": [with_form(knobs(trace), live=False) for trace in traces],

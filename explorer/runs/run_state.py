@@ -60,10 +60,10 @@ class Record:
         """Whether its step waits for a program or a server."""
         return self.step is not None and self.step.waits
 
-    def views(self) -> list[str] | None:
-        """The views that it offers, once it has ended; None until then."""
+    def views(self) -> list[str]:
+        """The views that it offers after the steps so far; they are looked for once when it has ended."""
         if self.lane is not None:
-            return None
+            return offered_views(self.trace)
         if self.offered is None:
             self.offered = offered_views(self.trace)
         return self.offered
@@ -155,7 +155,7 @@ def answer(run: Run, cursors: list[dict], max_ops: int | None = None, known: str
             "ended": trace.ended if record.lane is None else None,
             "problem": record.problem or fold.problem,
             "reading": record.lane and record.lane.reading,
-            "views": record.views(),
+            "views": record.views() if record.lane is None else None,
         }
         if cursor["ops"] <= 0:
             lane["head"] = fold.head

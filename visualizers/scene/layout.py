@@ -32,7 +32,7 @@ class Layout:
     overview: how the strip below shows the whole run: "rows" unchanged, "piled" marks of a column, "amount"
     of a step as a grey; without it there is no strip. patched: words have a patch of background. notes:
     "under": notes stand below their node's row, not beside it. note_title: what notes at the front are. axis:
-    the title of x; "": the token position; None: no ticks.
+    the title of x; None: no ticks.
     """
 
     question: str

@@ -4,6 +4,7 @@ A view that is one has a `layout` and says of each step with `table(step)` what 
 base draws. Knows no view.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -73,7 +74,7 @@ class Contents:
     note: str = ""
 
 
-class StepTable:
+class StepTable(ABC):
     """The base of such views. `layout`: question, columns and legend; the panel is added."""
 
     layout: ClassVar[Layout]
@@ -87,9 +88,9 @@ class StepTable:
         panel = Panel(PANEL, y0=-0.1, y1=8, share=1, grow=True)
         return replace(self.layout, ops=[*self.layout.ops, panel])
 
+    @abstractmethod
     def table(self, step: Step) -> Contents | None:
         """What a step has to show, None if nothing."""
-        raise NotImplementedError
 
     def feed(self, step: Step) -> list[Op]:
         """The table of one step: the names of its columns, then its rows."""

@@ -44,6 +44,14 @@ class Header:
         return value if isinstance(value, str) else default
 
 
+@dataclass(frozen=True)
+class Reads:
+    """What a view is about: events of these classes that pass the test, which sees no others."""
+
+    kinds: tuple[type, ...]
+    test: Callable[[Any], bool]
+
+
 class View(Protocol):
     """What a registered view has: its name and title, its layout, and a step's ops.
 
@@ -53,7 +61,7 @@ class View(Protocol):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    reads: ClassVar[tuple[Callable[[Event], bool], ...]]
+    reads: ClassVar[tuple[Reads, ...]]
 
     def __init__(self, header: Header): ...
 
@@ -64,19 +72,16 @@ class View(Protocol):
 
 VIEWS: dict[str, type[View]] = {}
 V = TypeVar("V", bound=View)
-Reads = Callable[[Event], bool]
 
 
 def has(kind: type, /, **wanted: Any) -> Reads:
-    """A `reads` of `view`: events of this class whose fields have these values; a set holds alternatives."""
+    """Events of one class whose fields have these values; a set holds alternatives."""
 
     def found(event: Event) -> bool:
-        if not isinstance(event, kind):
-            return False
         fields = ((getattr(event, name), value) for name, value in wanted.items())
         return all(own in value if isinstance(value, set) else own == value for own, value in fields)
 
-    return found
+    return Reads((kind,), found)
 
 
 def view(name: str, title: str, reads: Reads | tuple[Reads, ...] = ()) -> Callable[[type[V]], type[V]]:

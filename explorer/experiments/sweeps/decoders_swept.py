@@ -15,7 +15,7 @@ from typing import Any
 from explorer.experiments import Models
 from explorer.experiments.asked import decoded, problems_of, prompts, text_of
 from explorer.experiments.basis import Basis, by_shares
-from explorer.experiments.curves import Curves
+from explorer.experiments.curves import over_temperatures
 from explorer.experiments.measures import right_by_task
 from explorer.experiments.pictures import Heat, Marked, Picture, Spread, Strip
 from explorer.experiments.reading import Row, highest, percent, rows_of
@@ -157,15 +157,8 @@ SWEEP = Sweep(
     decode=written,
     measures=measures,
     says=says,
-    chart=Curves(
-        "Sampling by its temperature",
-        "temperature",
-        "share",
-        {
-            column: (lambda row: TEMPERATURES[row["decoder"]], column)
-            for column in ("closed", "repeated", "distinct-3")
-        },
-        where=lambda row: row["decoder"] in TEMPERATURES,
+    chart=over_temperatures(
+        "Sampling by its temperature", "decoder", TEMPERATURES, ("closed", "repeated", "distinct-3")
     ),
     pictures=pictures,
     sampled={"problems": len(CLOSED) * COUNT},

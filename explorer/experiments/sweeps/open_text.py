@@ -12,7 +12,7 @@ from typing import Any
 
 from explorer.experiments import Models
 from explorer.experiments.asked import decoded, own_logprob, prompts
-from explorer.experiments.curves import Curves
+from explorer.experiments.curves import over_temperatures
 from explorer.experiments.reading import Row, highest, lowest, percent, rows_of
 from explorer.experiments.statistics import distinct, repetition, self_bleu
 from explorer.experiments.sweep import Difference, Setting, Sweep, titled
@@ -115,15 +115,8 @@ SWEEP = Sweep(
     decode=continued,
     measures=measures,
     says=says,
-    chart=Curves(
-        "Samples and their temperature",
-        "temperature",
-        "share",
-        {
-            column: (lambda row: TEMPERATURES[row["strategy"]], column)
-            for column in ("distinct-3", "repeated", "self-BLEU")
-        },
-        where=lambda row: row["strategy"] in TEMPERATURES,
+    chart=over_temperatures(
+        "Samples and their temperature", "strategy", TEMPERATURES, ("distinct-3", "repeated", "self-BLEU")
     ),
     differences=(more_than(GREEDY), more_than(PLAIN)),
     sampled={"beginnings": PROMPTS, "seeds": SEEDS},

@@ -26,7 +26,6 @@ from explorer.page.tabs import FETCH, UNTRACKED, following, imported, on_screen,
 from explorer.page.tabs.experiments import escaped
 from explorer.page.uploads import LOST, NO_ROOM, Uploaded
 from explorer.page_requests import Save, Session, View
-from explorer.runs.offered_views import offered_views
 from explorer.runs.run_state import Run
 from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import MAX_LANES
@@ -245,7 +244,7 @@ def save_request(runs: Runs, form: str, click: str) -> tuple[Run, Save]:
     count = len(run.records)
     views = [*asked.views, *[None] * count][:count]
     if seen and form in ("figure", "slide") and view != AS_SHOWN:
-        if view not in offered_views(run.records[seen.lane].trace):
+        if view not in run.records[seen.lane].views():
             raise Refusal(f"Lane {lane} has no view {titles().get(view, view)}; choose another.")
         views[seen.lane] = view
     of_seen = {"lane": seen.lane, "step": seen.shown} if seen else {}
@@ -306,7 +305,7 @@ def run_follower(runs: Runs, buttons: int) -> Callable:
         lanes = {lane.number: lane for lane in seen.lanes} if seen else {}
         number = number if number in lanes else min(lanes, default=1)
         named = [(lane.title, lane.number) for lane in lanes.values()] or [("Lane 1", 1)]
-        views = offered_views(lanes[number].record.trace) if lanes else []
+        views = lanes[number].record.views() if lanes else []
         return [
             sentence(seen),
             gr.update(choices=named, value=number, interactive=bool(lanes)),

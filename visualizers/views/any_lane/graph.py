@@ -7,27 +7,28 @@ no strategy.
 
 from dataclasses import replace
 
-from decoders.trace.events import Depend, Event, Propose
+from decoders.trace.events import Depend, Propose
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
 from visualizers.scene.layout import Layout, heading
 from visualizers.scene.marks import Op
-from visualizers.scene.view import Header, has, view
+from visualizers.scene.view import Header, Reads, view
 from visualizers.views.any_lane.graph_tokens import Tokens
 from visualizers.views.any_lane.graph_waits import Waiting
 
 
-def connects(event: Event) -> bool:
+def connects(event: Propose | Rank | Depend) -> bool:
     """Whether a draft has a second choice, a search has a queue, or a position waited for others."""
-    if isinstance(event, Propose):
-        return event.slot > 0 and event.source not in ("target", "lookahead")
-    return QUEUED(event) or WAITED(event)
+    match event:
+        case Propose():
+            return event.slot > 0 and event.source not in ("target", "lookahead")
+        case Rank():
+            return event.name == ScoreName.PRIORITY
+        case Depend():
+            return event.kind == "causal"
 
 
-QUEUED, WAITED = has(Rank, name=ScoreName.PRIORITY), has(Depend, kind="causal")
-
-
-@view("graph", "Graph", reads=connects)
+@view("graph", "Graph", reads=Reads((Propose, Rank, Depend), connects))
 class Graph:
     """One of two graphs, by whether the lane tests dependencies. `head` and `feed` are those of the graph."""
 

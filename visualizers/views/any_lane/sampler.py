@@ -8,7 +8,7 @@ all. Knows no strategy. Marks stand in panels of their own step, which go with t
 import math
 from typing import Any
 
-from decoders.trace.events import Commit, Distribution, Event, Propose
+from decoders.trace.events import Commit, Distribution, Propose
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
 from visualizers.analysis import distribution_stages
@@ -16,7 +16,7 @@ from visualizers.scene import sizes
 from visualizers.scene.layout import Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, has, view
+from visualizers.scene.view import Header, Reads, view
 from visualizers.scene.words import fit, probability
 
 ACROSS = 60  # columns of the picture; a stage takes an equal share of them
@@ -31,18 +31,17 @@ GUTTER = 84  # pixels for the tokens' names
 DRAW_TOP, DRAW_BOTTOM = 22, 40  # pixels from the top of the lowest panel: the bar of running sums
 
 
-def drawn_or_listed(event: Event) -> bool:
+def drawn_or_listed(event: Measure | Distribution) -> bool:
     """Whether a number was drawn, processors changed a distribution, or another program lists the likeliest
     tokens, which does not say among how many.
     """
-    return DREW(event) or SHAPED(event) or LISTED(event)
+    if isinstance(event, Measure):
+        return event.name == ScoreName.DRAW
+    listed = event.view == "target" and event.level is None and event.among is None
+    return event.view == "processed" or listed
 
 
-DREW, SHAPED = has(Measure, name=ScoreName.DRAW), has(Distribution, view="processed")
-LISTED = has(Distribution, view="target", level=None, among=None)
-
-
-@view("sampler", "Sampler", reads=drawn_or_listed)
+@view("sampler", "Sampler", reads=Reads((Measure, Distribution), drawn_or_listed))
 class Sampler:
     """Columns: processors; rows: tokens; below: the draw on the running sum of the last column."""
 

@@ -8,26 +8,26 @@ another one wrote, the columns that it reads in that forward are hatched in its 
 import math
 from collections import Counter
 
-from decoders.trace.events import Event, Forward, Propose
+from decoders.trace.events import Forward, Propose
 from decoders.trace.number_format import many
 from decoders.trace.scores import Measure
 from visualizers import scene
 from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, Reads, view
 from visualizers.views.any_lane.entropy import ticks
 
 ROWS = 2  # rows for what was done
 QUESTION = "When was the number above its limit? What happened then?"
 
 
-def watched(event: Event) -> bool:
+def watched(event: Measure) -> bool:
     """Whether a number has a limit, and a name for what was done there."""
-    return isinstance(event, Measure) and event.limit is not None and event.level is not None
+    return event.limit is not None and event.level is not None
 
 
-@view("threshold", "Threshold", reads=watched)
+@view("threshold", "Threshold", reads=Reads((Measure,), watched))
 class Threshold:
     """Above, the number and its limit; below, the tokens, each in the row of what was done for it."""
 

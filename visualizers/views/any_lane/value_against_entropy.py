@@ -19,7 +19,7 @@ from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, has, view
-from visualizers.views.any_lane.values_per_token import number, scaled, shown
+from visualizers.views.any_lane.values_per_token import SCALED, number, shown
 
 PANELS = 2
 BITS = 8  # columns of one bit each: the window moves where entropies exceed 7.5
@@ -49,7 +49,7 @@ class Cloud:
 @view(
     "value_against_entropy",
     "Value against entropy",
-    reads=(scaled, has(Distribution, view="target", level=None)),
+    reads=(SCALED, has(Distribution, view="target", level=None)),
 )
 class ValueAgainstEntropy:
     """A panel for each number; the newest point is marked and named."""

@@ -6,13 +6,12 @@ no strategy: one column per committed token, a trace and a row of bars for each 
 traces share a panel, each relative to its own scale.
 """
 
-from decoders.trace.events import Event
 from decoders.trace.scores import Measure
 from visualizers import scene
 from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, Reads, view
 
 # the looks of as many values as there is room for
 LOOKS = ({"role": "ink", "glyph": "dot", "dash": ""}, {"role": "live", "glyph": "diamond", "dash": "dash"})
@@ -21,12 +20,10 @@ EMPTY, FULL = 0.12, 0.75  # greys of a bar's scale and of the bar
 QUESTION = "What value was set for each token? Where did it rise and fall?"
 
 
-def scaled(event: Event) -> bool:
-    """Whether a number says where its scale ends."""
-    return isinstance(event, Measure) and event.scale is not None and event.scale > 0
+SCALED = Reads((Measure,), lambda event: event.scale is not None and event.scale > 0)
 
 
-@view("values_per_token", "Values per token", reads=scaled)
+@view("values_per_token", "Values per token", reads=SCALED)
 class ValuesPerToken:
     """Above, a trace for each number; below, the tokens, and under each token a bar per number."""
 

@@ -7,14 +7,14 @@ candidate has two bars: a dark one from 0 down to its first part, and beside it 
 sum. Where likelihood counts with a weight, the dark one is as long as it counts. Knows no strategy.
 """
 
-from decoders.trace.events import Commit, Event, Propose, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.scores import Rank, ScoreName
 from visualizers import scene
 from visualizers.scene.axis_scale import Scale
 from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, Reads, view
 
 LIKELY, PAID, TO_COME = "sum_logprob", "g", "h"  # parts of a sum
 MAX_CANDIDATES = 8  # candidates drawn per column: the live ones, then the best of the others
@@ -29,16 +29,14 @@ LOOKS = {
 QUESTION = "Which terms make up the scores that rank the texts?"
 
 
-def two_terms(event: Event) -> bool:
+def two_terms(event: Rank) -> bool:
     """Whether a score is the sum of two named parts."""
-    if not isinstance(event, Rank):
-        return False
     if event.name == ScoreName.PRIORITY:
         return {PAID, TO_COME} <= set(event.parts)
     return LIKELY in event.parts and len(event.parts) > 1
 
 
-@view("score_terms", "Score terms", reads=two_terms)
+@view("score_terms", "Score terms", reads=Reads((Rank,), two_terms))
 class ScoreTerms:
     """y: sums, worse ones further down; below the bars of a candidate what became of it."""
 

@@ -7,7 +7,7 @@ from decoders.trace.costs import Costs
 from decoders.trace.number_format import many
 from visualizers import scene
 from visualizers.scene import sizes
-from visualizers.scene.drafted import drafts
+from visualizers.scene.drafted import OF_DRAFTS
 from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.view import Header, view
@@ -17,7 +17,7 @@ MIN_HEIGHT = 6  # rounds for which the scale has room at first
 DRAFTED = ("num_assistant_tokens", "prompt_lookup_num_tokens")  # parameters that say how long a draft may be
 
 
-@view("accepted_lengths", "Accepted lengths", reads=drafts)
+@view("accepted_lengths", "Accepted lengths", reads=OF_DRAFTS)
 class AcceptedLengths:
     """x counts the accepted tokens of a round from 0, y its rounds upwards."""
 

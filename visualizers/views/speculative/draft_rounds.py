@@ -15,7 +15,7 @@ from decoders.trace.number_format import many
 from visualizers import scene
 from visualizers.analysis.distribution_stages import tolerated
 from visualizers.scene import sizes
-from visualizers.scene.drafted import drafts
+from visualizers.scene.drafted import OF_DRAFTS
 from visualizers.scene.layout import Layout, Rounds
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
@@ -30,7 +30,7 @@ UNDRAFTED = DraftRound((), 0, 0, False)  # of a step that sent no draft to the t
 MAX_TRIED = 4  # above four tried siblings at one place, three are drawn and the rest counted
 
 
-@view("draft_rounds", "Draft rounds", reads=drafts)
+@view("draft_rounds", "Draft rounds", reads=OF_DRAFTS)
 class DraftRounds:
     """One band of rows a round; its height is known when it is verified, and it never moves."""
 

@@ -14,7 +14,7 @@ from decoders.trace.reasons import Code
 from decoders.trace.scores import Measure
 from visualizers import scene
 from visualizers.scene import sizes
-from visualizers.scene.drafted import drafts
+from visualizers.scene.drafted import OF_DRAFTS
 from visualizers.scene.layout import Layout, Tree
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
@@ -38,7 +38,7 @@ HIGH, MAX_WATCHED = 0.7, 3.0
 ORDER = [*SETTLED, "rejected", "live", "pruned", "unreached"]  # of siblings, top to bottom
 
 
-@view("one_round", "One round", reads=drafts)
+@view("one_round", "One round", reads=OF_DRAFTS)
 class OneRound:
     """x is draft depth (0: the committed text); the path is straight, the target's own token above it."""
 

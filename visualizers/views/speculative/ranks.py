@@ -13,7 +13,7 @@ from decoders.trace.events import Distribution
 from decoders.trace.number_format import many
 from visualizers import scene
 from visualizers.scene import sizes
-from visualizers.scene.drafted import drafts
+from visualizers.scene.drafted import OF_DRAFTS
 from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
@@ -28,7 +28,7 @@ DARKEST = 0.55  # grey of a guess that is certain
 WORTH = ("accepted", "rejected", "unreached")
 
 
-@view("ranks", "Ranks", reads=(has(Distribution, view="draft", level=None), drafts))
+@view("ranks", "Ranks", reads=(has(Distribution, view="draft", level=None), OF_DRAFTS))
 class Ranks:
     """x: depths, the root first; y: ranks, the most likely guess at the top."""
 

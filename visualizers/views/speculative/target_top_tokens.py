@@ -15,7 +15,7 @@ from decoders.trace.scores import Measure
 from visualizers import scene
 from visualizers.analysis.distribution_stages import best
 from visualizers.scene import sizes
-from visualizers.scene.drafted import drafts
+from visualizers.scene.drafted import OF_DRAFTS
 from visualizers.scene.layout import Layout, Rounds, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
@@ -30,7 +30,7 @@ AHEAD = 4  # guesses after the text that stay visible
 WIDE, EMPTY, FULL = 0.84, 0.12, 0.75  # a full bar in columns; greys of its scale and of the bar
 
 
-@view("target_top_tokens", "Target top tokens", reads=drafts)
+@view("target_top_tokens", "Target top tokens", reads=OF_DRAFTS)
 class TargetTopTokens:
     """One band of rows a round; its height is known when it is verified, and it never moves."""
 

@@ -10,14 +10,14 @@ costs: each round, from where it began, as it would run with one device per mode
 from dataclasses import replace
 
 from decoders.roles import DRAFT_ROLES
-from decoders.trace.events import Cell, Commit, Event, Forward, Propose, Verdict
+from decoders.trace.events import Cell, Commit, Forward, Propose, Verdict
 from decoders.trace.number_format import many
 from visualizers import scene
 from visualizers.analysis.overlap import Bar, Schedule, milliseconds
 from visualizers.scene.layout import Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.verdict_marks import STATES
-from visualizers.scene.view import Header, view
+from visualizers.scene.view import Header, Reads, view
 
 TOPS = {"measured": {"draft": 0.0, "target": 1.1}, "derived": {"draft": 2.4, "target": 3.25}}  # in rows
 HEIGHTS = {"measured": 1.0, "derived": 0.75}
@@ -30,14 +30,14 @@ COLUMNS = 12  # about how many the forwards of the first round take
 IDLE = 0.5  # columns: shorter gaps are not drawn
 
 
-def not_only_the_target(event: Event) -> bool:
+def not_only_the_target(event: Forward | Cell) -> bool:
     """Whether another model ran, a draft was verified, or positions were written together."""
     if isinstance(event, Forward):
         return event.model != "target" or event.kind == "verify"
-    return isinstance(event, Cell)
+    return True
 
 
-@view("timeline", "Timeline", reads=not_only_the_target)
+@view("timeline", "Timeline", reads=Reads((Forward, Cell), not_only_the_target))
 class Timeline:
     """Two rows of bars, a dotted line after each round, and below them the tokens that it brought."""
 
