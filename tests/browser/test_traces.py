@@ -260,6 +260,8 @@ def test_a_file_may_be_dropped_anywhere(page):
     expect(page.locator("#explorer.dropping")).to_be_visible()
     page.dispatch_event("main", "drop", {"dataTransfer": dropped})
     expect(page.get_by_text("Opened dropped.json.gz.")).to_be_visible()
+    # The next test begins on another tab, so this one ends when the page has come to this one.
+    expect(page.get_by_role("tab", name="Decode", exact=True)).to_have_attribute("aria-selected", "true")
 
 
 def test_several_dropped_files_are_a_table_and_a_row_of_it_a_hatched_lane(page):
