@@ -130,7 +130,7 @@ def said(trace: "Trace") -> list[str]:
     if trace.trust:
         lines += words.report(Trust.from_json(trace.trust))
     lines += [note.text for step in trace.steps[:1] for note in step.of(Note)]
-    costs = [f"{entry['label']} {entry['name']}" for entry in strip(trace.costs) if entry["label"] != "—"]
+    costs = [f"{entry['label']} {entry['name']}" for entry in strip(trace.costs)]
     return [*lines, " · ".join(costs)]
 
 

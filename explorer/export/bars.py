@@ -17,6 +17,10 @@ BUTTONS = {
     "pause": ("Pause", "Pause all lanes (space)"),
     "stop": ("Stop", "End this run; the decoded steps stay"),
 }
+TO_MOMENTS = {
+    "earlier": ("◂", "The moment before (Shift+N): a rejection, another text that takes the lead, …"),
+    "later": ("▸", "The next moment (N): a rejection, another text that takes the lead, …"),
+}
 ADD = f"Add a lane with another strategy; where there are {MAX_LANES}, remove one to add another"
 FULL = f" (at most {MAX_LANES})"  # comes after the button's text where there are that many
 WHOLE = "Texts, charts and costs are those of the whole run, wherever the slider stands."
@@ -154,8 +158,14 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
     second = [
         settings(choice("Line up lanes by", "unit", UNITS, "step")),
         button("play", "", "Replay the decoded steps", "play", label="Play", pressed="false"),
-        h("input", slider | {"aria-label": "Step position"}),
+        h(
+            "div",
+            "track",
+            h("input", slider | {"aria-label": "Step position"}),
+            h("div", part("moments", "moments") | {"aria-hidden": "true"}),  # N walks them
+        ),
         h("output", part("where", "where") | {"aria-live": "off"}),  # else it is read out at every step
+        h("div", "choice to-moments", *(button(name, *says) for name, says in TO_MOMENTS.items())),
         settings(choice("Speed", "speed", SPEEDS, "live"), labelled("colour by", colours), add),
     ]
     status = [
@@ -165,6 +175,7 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
             "div",
             part("offers", "offers") | {"role": "group", "aria-label": "What you can do"},
         ),
+        h("span", part("moment", "moment")),
         h("span", part("costInBar", "equal-cost")),
         h("div", part("spoken", "unseen") | {"role": "status", "aria-label": "Steps"}),
     ]

@@ -21,10 +21,11 @@ NO_TEXT = "No token is final yet."
 
 
 def marks(compared: dict) -> dict:
-    """The part of a comparison that the lanes show: `{sentence, lanes: [{lane, relation, parting}]}`."""
+    """What the lanes show of a comparison: `{sentence, result, lanes: [{lane, relation, parting}]}`."""
     names = ("lane", "relation", "parting")
     return {
         "sentence": compared["sentence"],
+        "result": compared["result"],
         "lanes": [{name: lane[name] for name in names} for lane in compared["lanes"]],
     }
 
@@ -36,9 +37,9 @@ def texts(compared: dict) -> str:
         (lane["lane"] for lane in compared["lanes"] if several and lane["relation"] is None), None
     )  # the lane that the others are compared with
     note = "" if first is None else f'<p class="soft">{REFERENCE.format(lane=first)}</p>'
-    return (
-        f'{note}<div class="texts-beside">{"".join(text(lane, several) for lane in compared["lanes"])}</div>'
-    )
+    result = f'<p class="result">{html.escape(compared["result"])}</p>' if compared["result"] else ""
+    beside = "".join(text(lane, several) for lane in compared["lanes"])
+    return f'{result}{note}<div class="texts-beside">{beside}</div>'
 
 
 def text(lane: dict, several: bool) -> str:

@@ -56,7 +56,12 @@ def lane_html(saved: bool) -> Html:
             h("ol", "steps-list"),
         ),
     )
-    foot = [h("dl", part("costs", "costs") | {"aria-label": "Costs"}), h("span", part("ended", "ended"))]
+    foot = [
+        h("dl", part("costs", "costs") | {"aria-label": "Costs"}),
+        button("moreCosts", "more", "All costs of this lane", "more-costs", expanded="false"),
+        h("span", part("ended", "ended")),
+        h("p", part("costSays", "cost-says") | {"role": "status", "hidden": True}),
+    ]
     return h(
         "section",
         part("element", "lane") | {"role": "region"},

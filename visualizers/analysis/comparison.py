@@ -7,7 +7,7 @@ derived from measured ones by a formula that stands beside it.
 import math
 
 from decoders.trace.trace import Trace
-from visualizers.analysis import first_difference
+from visualizers.analysis import first_difference, result
 from visualizers.analysis.cost_summary import COLUMNS, table_row
 from visualizers.analysis.lane_stats import LaneFacts, Token, by_class, by_depth
 from visualizers.analysis.token_texts import others, words
@@ -33,6 +33,7 @@ def compare(
     `numbers`: what the lanes are called (from 1 on).
 
     sentence     what the texts have in common
+    result       what came out of the whole run, empty while a lane goes on: see `result.sentence`
     divergence   the first difference among all lanes, or None: see `first_difference.overall`
     pairs        how any two lanes differ: see `first_difference.pair`; empty if prompts or models differ
     lanes        one dict per lane: see `one_lane`
@@ -53,13 +54,15 @@ def compare(
         {"lane": lane["lane"], "label": lane["label"], "cells": table_row(f.costs, f.ended)}
         for lane, f in zip(lanes, facts, strict=True)
     ]
+    likely = likelihood(lanes)
     return {
+        "result": "" if apart else result.sentence(lanes, likely["points"]),
         "sentence": apart or first_difference.sentence(texts, all(lane["ended"] for lane in lanes), first),
         "divergence": first,
         "pairs": pairs,
         "lanes": lanes,
         "charges": CHARGES,
-        "likelihood": likelihood(lanes),
+        "likelihood": likely,
         "table": {"columns": COLUMNS, "rows": rows},
     }
 

@@ -1,7 +1,7 @@
-"""The cost strip: what a lane cost, in a fixed order and in words, for the page and the command line.
+"""The cost strip: what a lane cost, in words, for the page and the command line; and the table of all costs.
 
-Knows a lane's totals, nothing of strategies. A number that a lane does not have is an em dash, never 0: a
-lane that never drafted has no acceptance rate.
+Knows a lane's totals, nothing of strategies. A number that a lane does not have is left out of the strip and
+is an em dash in the table, never 0: a lane that never drafted has no acceptance rate.
 """
 
 import math
@@ -15,15 +15,21 @@ DEFINITIONS = {
     "rounds": "Rounds that sent a draft to the target, for one forward of it to verify.",
     "target forwards": "How often the target model ran, the prompt's own pass included; a pass "
     "through a part of its layers counts as that part.",
-    "draft forwards": "How often the draft model ran; a dash if the strategy has no draft model.",
+    "draft forwards": "How often the draft model ran.",
     "tokens / target forward": "New tokens divided by target forwards; above 1 beats token by token.",
     "drafted tokens used": "Accepted divided by drafted tokens, which are those sent to the target for "
-    "verification; this is not a measure of speed, and a dash if nothing was drafted.",
+    "verification; this is not a measure of speed.",
     "tokens/s": "New tokens divided by the lane's own computing time in seconds.",
     "Σ log p": "Sum of the new tokens' natural log-probabilities under the target, before any processor.",
     "lossy": "Mean total variation distance of tested tokens' distributions from the target's, from 0 to 1.",
     "KV slots": "Slots of the key-value cache that the lane holds, one for each token it keeps scored.",
 }
+
+# The four numbers that a lane is about, which come first.
+OF_DRAFTS = ("tokens / target forward", "drafted tokens used", "rounds", "tokens/s")
+OF_RELAXED = ("tokens / target forward", "lossy", "drafted tokens used", "tokens/s")
+OF_SEARCH = ("tokens / target forward", "Σ log p", "steps", "tokens/s")
+OF_OTHERS = ("tokens / target forward", "target forwards", "Σ log p", "tokens/s")
 
 SO_FAR = ", best so far"  # after a name, where tokens of the best candidate count that are not final yet
 DEFINITIONS |= {
@@ -109,34 +115,42 @@ def table_row(costs: Costs, ended: str | None = None) -> list[dict]:
 
 
 def strip(costs: Costs) -> list[dict]:
-    """The cost strip's entries `{name, value, label, title}` in their fixed order, most important first.
+    """The cost strip's entries `{name, value, label, title}`: first the four that the lane is about, then the
+    others that it has.
 
-    `value` is the plain number or None, `label` what is printed, `title` one sentence that defines it.
+    `value` is the plain number, `label` what is printed, `title` one sentence that defines it.
     """
     tokens, logprob = best_so_far(costs)
     so_far = SO_FAR if costs.ahead else ""
     gain = tokens / costs.target_forwards if costs.target_forwards else None
-    entries = [
-        ("tokens / target forward" + so_far, gain, two),
-        ("rounds", len(costs.rounds), whole) if costs.rounds else ("steps", costs.steps, whole),
-        ("target forwards", costs.target_forwards or None, parted),  # an imported lane has none
-        ("draft forwards", costs.draft_forwards or None, parted),
-        ("drafted tokens used", costs.accepted / costs.proposed if costs.proposed else None, share),
-        ("tokens/s" + so_far, tokens / costs.seconds if tokens and costs.seconds > 0 else None, speed),
-        ("Σ log p" + so_far, logprob if tokens else None, signed),
-        ("KV slots", costs.slots, whole),
-    ]
-    if costs.variations:  # only relaxed verifiers measure it
-        entries.insert(1, ("lossy", costs.mean_total_variation, share))
-    return [
-        {
-            "name": ONE.get(name, name) if value == 1 else name,
-            "value": value,
-            "label": MISSING if value is None else write(value),
-            "title": DEFINITIONS[name],
-        }
-        for name, value, write in entries
-    ]
+    known = {
+        "tokens / target forward": (gain, two),
+        "lossy": (costs.mean_total_variation if costs.variations else None, share),  # relaxed verifiers
+        "rounds": (len(costs.rounds) or None, whole),
+        "steps": (None if costs.rounds else costs.steps, whole),
+        "target forwards": (costs.target_forwards or None, parted),  # an imported lane has none
+        "draft forwards": (costs.draft_forwards or None, parted),
+        "drafted tokens used": (costs.accepted / costs.proposed if costs.proposed else None, share),
+        "tokens/s": (tokens / costs.seconds if tokens and costs.seconds > 0 else None, speed),
+        "Σ log p": (logprob if tokens else None, signed),
+        "KV slots": (costs.slots, whole),
+    }
+    entries = []
+    for name in dict.fromkeys((*about(costs), *known)):
+        value, write = known[name]
+        if value is not None:
+            full = name + so_far if name in COUNTS_BEST else ONE.get(name, name) if value == 1 else name
+            entries.append({"name": full, "value": value, "label": write(value), "title": DEFINITIONS[full]})
+    return entries
+
+
+def about(costs: Costs) -> tuple[str, ...]:
+    """The names of the four numbers that a lane is about."""
+    if costs.variations:
+        return OF_RELAXED
+    if costs.rounds:
+        return OF_DRAFTS
+    return OF_OTHERS if costs.best is None else OF_SEARCH
 
 
 def best_so_far(costs: Costs) -> tuple[int, float]:

@@ -15,6 +15,7 @@ from visualizers.scene.marks import Guide as Guide
 from visualizers.scene.marks import Hook as Hook
 from visualizers.scene.marks import Label as Label
 from visualizers.scene.marks import Mark as Mark
+from visualizers.scene.marks import Moment as Moment
 from visualizers.scene.marks import Node as Node
 from visualizers.scene.marks import Op as Op
 from visualizers.scene.marks import Panel as Panel

@@ -400,4 +400,22 @@ class Say:
         return {"say": self.sentence}
 
 
-Op = Mark | Change | Front | Say
+@dataclass(slots=True)
+class Moment:
+    """Something happens at this step that is worth a stop, see decoders/trace/moments.py. node, position:
+    where; size: of two of a kind, the larger is the more telling.
+    """
+
+    what: str  # the kind
+    sentence: str
+    node: int | None
+    position: int
+    size: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As the player reads it."""
+        where = {"node": self.node, "position": self.position, "size": round(self.size, 4)}
+        return {"moment": {"kind": self.what, "text": self.sentence, **where}}
+
+
+Op = Mark | Change | Front | Say | Moment

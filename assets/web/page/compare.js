@@ -97,6 +97,7 @@ class Compare {
     this.key = key;
     this.sentence.textContent = answer.sentence;
     this.mark(answer);
+    this.app.moments.compared(answer);
     this.changed();
   }
 

@@ -12,24 +12,6 @@ function laneAt(app) {
   return at < 0 ? app.phoneLane : at;
 }
 
-// Goes to the step at which the next token of the lane was rejected, or the one before it.
-function seekRejection(app, back) {
-  const lane = app.lanes[laneAt(app)],
-    { history } = lane.chips;
-  const rejected = ({ versions }) => versions.find(([, chip]) => chip.state === "rejected");
-  const steps = history
-    ? history.entries
-        .map(rejected)
-        .filter(Boolean)
-        .map(([step]) => step + 1)
-    : [];
-  const ahead = steps.filter(
-    (step) => (back ? step < lane.shown : step > lane.shown) && step <= lane.rows.length,
-  );
-  if (!ahead.length) return;
-  app.playback.seekStep(lane, back ? Math.max(...ahead) : Math.min(...ahead));
-}
-
 // A drafted token of a lane, counted from 1: its round is in the picture, and the inspector says why
 // (explorer/page/tabs/rejections.py).
 page.goToToken = async function ({ lane: number, step, node }) {
@@ -55,7 +37,8 @@ const ACTIONS = {
   "[": (app) => app.goTo(app.lanes[Math.max(0, laneAt(app) - 1)]),
   "]": (app) => app.goTo(app.lanes[Math.min(app.lanes.length - 1, laneAt(app) + 1)]),
   t: (app) => app.lanes[laneAt(app)].steps.toggle(),
-  n: (app, event) => seekRejection(app, event.shiftKey),
+  n: (app, event) => app.moments.walk(event.shiftKey),
+  Enter: (app) => app.moments.open(),
 };
 
 function attach(app, help) {
@@ -65,7 +48,7 @@ function attach(app, help) {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (target.isContentEditable || target.closest?.("input, textarea, select, dialog")) return;
     if (!help.on.checked) return;
-    if (name === " " && target.closest("button, summary, a")) return; // there it presses
+    if ([" ", "Enter"].includes(name) && target.closest("button, summary, a")) return; // there it presses
     if (name === "?") help.open();
     else if (app.section !== "decode") return;
     else if (app.lanes[name - 1]) app.goTo(app.lanes[name - 1]);
@@ -110,7 +93,8 @@ function announce(app) {
     const text = words
       .map(([number, sentence]) => (words.length > 1 ? "Lane " + number + ", " : "") + sentence)
       .join(" ");
-    if (text !== before && last > QUIET) app.bar.spoken.textContent = before = text;
+    const all = [text, app.bar.moment.textContent].filter(Boolean).join(" ");
+    if (all !== before && last > QUIET) app.bar.spoken.textContent = before = all;
   };
   app.on("shown", () => {
     const moving = app.state() === "running" || app.playback.playing,

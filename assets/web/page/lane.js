@@ -32,6 +32,7 @@ page.LanePane = class {
     on(this.moreViews, "change", () => this.showView(this.moreViews.value));
     page.openMenu(this);
     this.steps = new page.Steps(this);
+    this.strip = new page.Costs(this);
     this.describe();
     this.empty();
     if (player.Scene) this.makeDrawings();
@@ -363,7 +364,7 @@ page.LanePane = class {
     this.dirty = true;
     this.answerState = {};
     this.drawTrust(null);
-    this.drawCosts();
+    this.strip.draw();
     this.ended.textContent = "";
     this.badge.hidden = true;
     this.drawTabs();
@@ -422,7 +423,7 @@ page.LanePane = class {
     if (count !== this.shown || this.dirty) {
       this.chips.show(count - 1);
       this.drawing().show(count - 1);
-      this.drawCosts(this.rows[count - 1]);
+      this.strip.draw(this.rows[count - 1]);
     }
     this.scene.end(Boolean(this.answerState.ended || this.answerState.problem));
     this.shown = count;
@@ -446,21 +447,6 @@ page.LanePane = class {
     this.element.classList.toggle("untrusted", Boolean(trust) && !trust.trusted);
     summary.textContent = trust?.sentence || "";
     list.replaceChildren(...(trust?.report || []).map((sentence) => h("li", {}, sentence)));
-  }
-
-  drawCosts(row) {
-    const entries = row ? row.cost : [],
-      lengths = JSON.stringify(entries.map(([name, label]) => [name, label.length]));
-    if (lengths !== this.costLengths) {
-      // a number of another length moves those after it
-      this.costLengths = lengths;
-      this.costs.replaceChildren(
-        ...entries.map(([name]) =>
-          h("div", { title: this.app.data.costs[name] || "" }, h("dd"), h("dt", {}, name)),
-        ),
-      );
-    }
-    entries.forEach(([, label], i) => page.write(this.costs.children[i].firstChild, label));
   }
 
   drawHint() {

@@ -64,6 +64,7 @@ page.addLivePart((app) => {
     about.remove();
   });
   if (page.stored(SEEN) !== "closed") app.bar.decode.prepend(about);
+  app.on("state", () => app.state() === "running" && about.remove()); // who runs something knows what this is
   let first =
     page.stored(SEEN) === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
   app.on("data", () => {

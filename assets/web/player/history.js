@@ -1,6 +1,7 @@
 // The history of a scene: marks, the step at which each was born, and every change of its fields by step.
 // Knows nothing of drawing: it only says what every mark was at a step, in any direction, and where the
 // action was.
+const PLACED = new Set(["node", "cell"]); // kinds of marks that stand for a token
 const FRONT_KINDS = new Set(["node", "cell", "bar", "step"]);
 
 // The data rectangle a mark covers: [x low, x high, y low, y high]. Of all marks only panels change theirs,
@@ -42,6 +43,7 @@ player.History = class {
     this.columns = new Map();
     this.fronts = []; // [step, x, y, the greatest x so far], by the view
     this.sayings = []; // [step, sentence]
+    this.moments = []; // [step, {kind, text, node, size}]
     this.reach = []; // [step, x, y], how far the marks reached, growing
     this.last = -1;
     this.append(-1, ops || []);
@@ -58,6 +60,7 @@ player.History = class {
     for (const op of ops) {
       if (op.front) this.fronts.push([step, ...op.front, Math.max(op.front[0], this.reached(Infinity))]);
       else if (op.say) this.sayings.push([step, op.say]);
+      else if (op.moment) this.moments.push([step, op.moment]);
       else if (op.kind) this.birth(op, step);
       else this.change(op, step);
     }
@@ -158,11 +161,18 @@ player.History = class {
     return Math.max(this.reached(Infinity), this.reach.at(-1)?.[1] ?? 0);
   }
 
-  // Where the marks of a node stand that are there at a step: the column of the first, null if there is none.
-  columnOf(node, step) {
+  // Where the marks of a node stand that are there at a step: the place of the first, null if there is none.
+  placeOf(node, step) {
     const entry = this.entries.find(
       (one) => one.base.node === node && one.base.x !== undefined && this.at(one, step),
     );
-    return entry ? entry.base.x : null;
+    return entry ? { x: entry.base.x, y: entry.base.y ?? null } : null;
+  }
+
+  // The place of the first mark of a token in a column at a step, null if there is none.
+  placeIn(column, step) {
+    const near = [column - 1, column].flatMap((key) => this.columns.get(key) || []),
+      entry = near.find((one) => one.base.x === column && PLACED.has(one.base.kind) && this.at(one, step));
+    return entry ? { x: column, y: entry.base.y } : null;
   }
 };

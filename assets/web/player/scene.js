@@ -55,7 +55,7 @@ player.Scene = class extends player.Drawing {
     super.reset(head);
     this.head = head;
     this.root.classList.toggle("dp-patched", Boolean(head.patched));
-    Object.assign(this, { hand: { follow: true }, ended: false, holding: null });
+    Object.assign(this, { hand: { follow: true }, ended: false, holding: null, settled: null });
     this.showWhole(false);
     this.overview.reset();
     player.hideCard(this);
@@ -106,8 +106,22 @@ player.Scene = class extends player.Drawing {
   // step of the next.
   held(step) {
     const holding = this.holding;
-    if (!holding || (holding.step ??= step) !== step) return null;
-    return holding.node === undefined ? holding.x : this.history.columnOf(holding.node, step);
+    if (!holding || (holding.step ??= step) !== step) return this.home(step)?.x ?? null;
+    return holding.node === undefined ? holding.x : (this.history.placeOf(holding.node, step)?.x ?? null);
+  }
+
+  // Where the window stands once the run is over, instead of at its end: at a node, or at a column; null.
+  settle(place) {
+    const before = JSON.stringify(this.settled ?? null);
+    this.settled = place;
+    if (before !== JSON.stringify(place)) this.schedule();
+  }
+
+  // The place where the window stands at the end of a run.
+  home(step) {
+    if (!this.settled || step < this.history.last) return null;
+    const { node, x } = this.settled;
+    return (node !== undefined && this.history.placeOf(node, step)) || this.history.placeIn(x, step);
   }
 
   // What is drawn of nodes; their words alone only where there is nothing else.

@@ -64,6 +64,7 @@ player.wish = function (scene, step, width) {
     ended,
     front: history.front(step).x,
     held: scene.held(step),
+    home: scene.home(step)?.y ?? null,
     tight,
     tightest: (narrow && head.tightest_narrow) || (head.tightest ?? tight),
     narrowest: (!narrow && width >= WIDE && head.wide) || column,
@@ -242,6 +243,11 @@ function scroll(head, given, tall, lo, front, rows, hand) {
   const panel = first ? { ...given, y0: Math.max(given.y0, first.y0) } : given;
   const unit = rowHeight(head, tall, Math.max(front.y + 0.3, panel.lowest ?? front.y) - panel.y0);
   let y0 = topOf(panel, tall / unit, front, rows, hand);
+  if (hand.follow && front.home !== null && front.home < y0 + tall / unit / 3) {
+    // The run is over, and the window is at what it is about.
+    y0 = Math.max(panel.y0, rowTop(front.home - tall / unit / 3, rows, false));
+    return { y0, y1: y0 + tall / unit };
+  }
   const whole = { y0, y1: y0 + tall / unit };
   if (!head.fold_rows || y0 <= panel.y0) return whole;
   const open = hand.follow && head.fold_rows === "stairs" ? unfolded(rows, tall, lo, front, unit) : null;
@@ -352,7 +358,8 @@ player.viewport = function (head, history, step, size, hand, wishes) {
   const narrow = size.width < NARROW,
     byDepth = Boolean(head.by_depth && narrow),
     first = head.first ?? 0;
-  const front = byDepth ? { ...history.front(step), x: first } : history.front(step);
+  const { home } = wishes[0],
+    front = { ...history.front(step), ...(byDepth ? { x: first } : {}), home };
   let asked = wishes;
   if (byDepth) {
     const column = depthColumn(head, size.width - wishes[0].left - wishes[0].right),

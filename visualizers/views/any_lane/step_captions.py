@@ -26,6 +26,7 @@ class Sentences:
         self.nodes = nodes
         self.offers: dict[int, tuple[list, float]] = {}  # node -> top tokens after it, entropy in nats
         self.costs = Costs()
+        self.made: DraftRound | None = None  # the round of the newest step
         self.canvases: set[int] = set()  # nodes that are drafted canvases
         self.masks: set[int] = set()  # positions of a canvas that hold a mask
         self.given = 0  # steps that only hold the tokens with which the lane begins: 0 or 1
@@ -34,14 +35,14 @@ class Sentences:
     def feed(self, step) -> str:
         """One sentence, or two where the strategy left a note of its own."""
         by_type: dict[type, list] = {}
-        made = self.costs.add(step)
+        self.made = self.costs.add(step)
         for event in step.events:
             if not isinstance(event, Cell) or event.level is None:  # only those of the lane's own text
                 by_type.setdefault(type(event), []).append(event)
         for event in by_type.get(Distribution, []):
             if event.view == "target" and event.level is None:
                 self.offers[event.node] = (event.top, event.entropy)
-        caption = self.caption(step.index + 1, by_type, made)
+        caption = self.caption(step.index + 1, by_type, self.made)
         self.final = self.final or Commit in by_type
         return " ".join([caption, *(event.text for event in by_type.get(Note, []))])
 

@@ -9,7 +9,9 @@ written again where it changes.
 import codecs
 import math
 
+from decoders.explain import moments as worded
 from decoders.trace.events import Commit, Depend, Distribution, Propose, Verdict
+from decoders.trace.moments import Moments
 from decoders.trace.scores import Measure, Rank, ScoreName
 from visualizers import scene
 from visualizers.analysis.distribution_stages import tolerated
@@ -32,7 +34,7 @@ class Text:
 
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
-        self.sentences = Sentences(self.nodes)
+        self.sentences, self.moments = Sentences(self.nodes), Moments(self.nodes)
         self.source: dict[int, str] = {}
         self.logprob: dict[int, float | None] = {}
         self.entropy: dict[int, float] = {}  # of the target's distribution after a node
@@ -64,7 +66,7 @@ class Text:
         return Layout(question="What is the text, and where does each piece come from?", ops=ops)
 
     def feed(self, step) -> list[Op]:
-        """New chips, chips that are now final, the live tail where it changed, and the step as a sentence."""
+        """New chips, chips that are final now, the live tail where it changed, the step in words, moments."""
         commits, ranked, spans, marks = [], None, {}, {}
         self.tolerated |= tolerated(step, self.header.parameters)
         for event in step.events:
@@ -90,7 +92,16 @@ class Text:
                     spans[event.source] = "copied"
         ops = [*self._mark(spans), *self._commit(commits)]
         ops += [scene.Change(self.chips[n], span=mark) for n, mark in marks.items() if n in self.chips]
-        return [*ops, *self._rewrite_tail(ranked), scene.Say(self.sentences.feed(step))]
+        said = scene.Say(self.sentences.feed(step))
+        return [*ops, *self._rewrite_tail(ranked), said, *self._moments(step)]
+
+    def _moments(self, step) -> list[Op]:
+        """What happens at the step that is worth a stop."""
+        made = []
+        for found in self.moments.feed(step, self.sentences.made):
+            sentence = worded.sentence(found, self.nodes.text, self.nodes.word)
+            made.append(scene.Moment(found.kind, sentence, found.node, found.position, found.size))
+        return made
 
     def _mark(self, spans: dict[int, str]) -> list[Op]:
         """Marks the chips of these nodes as "copied" or "matched", and unmarks those of the step before."""
