@@ -58,8 +58,8 @@ def lane_html(saved: bool) -> Html:
     )
     foot = [
         h("dl", part("costs", "costs") | {"aria-label": "Costs"}),
-        button("moreCosts", "more", "All costs of this lane", "more-costs", expanded="false"),
         h("span", part("ended", "ended")),
+        button("moreCosts", "more", "All costs of this lane", "more-costs", expanded="false"),
         h("p", part("costSays", "cost-says") | {"role": "status", "hidden": True}),
     ]
     return h(

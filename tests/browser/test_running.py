@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser.test_page import press, run, seek, start, trace
+from tests.browser.test_page import press, run, start
 
 
 def test_a_page_that_falls_behind_says_how_far_it_is_and_draws_all_in_the_end(visit, monkeypatch):
@@ -20,28 +20,6 @@ def test_a_page_that_falls_behind_says_how_far_it_is_and_draws_all_in_the_end(vi
     assert any(re.search(r"This page is at step \d+ of \d+ and catches up", text) for text in texts), texts
     assert "catches up" not in page.evaluate("decodingExplorer.app.bar.status.textContent")
     assert page.evaluate("decodingExplorer.lanes.map(lane => lane.count)") == [24, 24]
-
-
-def test_n_steps_from_rejection_to_rejection(again):
-    page = again()
-    page.get_by_role("region", name="Lane 2").get_by_role("combobox").first.select_option("speculative")
-    run(page, tokens=40)
-    rejected = [
-        step["index"] + 1
-        for step in trace(page, 1)["steps"]
-        if any(event.get("status") == "rejected" for event in step["events"])
-    ]
-    assert len(rejected) > 2
-    seek(page, 0)
-    page.evaluate("document.activeElement.blur()")
-    page.keyboard.press("2")  # the lane
-    shown = lambda: page.evaluate("decodingExplorer.app.lanes[1].shown")
-    for step in rejected:
-        page.keyboard.press("n")
-        assert shown() == step
-    page.keyboard.press("n")  # there is no other
-    page.keyboard.press("Shift+N")
-    assert shown() == rejected[-2]
 
 
 def test_pause_and_stop(again, slow):

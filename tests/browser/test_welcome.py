@@ -52,7 +52,7 @@ def test_who_was_here_before_or_wants_no_motion_sees_the_whole_run_at_once(visit
 
 
 def test_the_sentence_can_be_closed_for_good_and_names_the_page_on_a_phone(visit):
-    page = visit(390, 844)
+    page = visit(390, 844, first=True, reduced_motion="reduce")
     about = page.locator(".about-page")
     name = page.get_by_role("heading", name="Decoding Explorer", exact=True)
     expect(name).to_be_in_viewport(ratio=1)

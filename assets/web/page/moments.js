@@ -97,6 +97,9 @@ page.Moments = class {
     const ended = position === playback.ticks.length && app.state() !== "running";
     page.write(bar.moment, (ended && this.result) || said.join(" "));
     bar.moment.title = bar.moment.textContent;
+    // Where the status line says nothing but the state, a phone shows what happens in its place.
+    const plain = bar.status.textContent === app.data.standing[app.state()];
+    bar.status.parentNode.classList.toggle("plain", plain && (app.state() !== "none" || !playback.following));
     for (const lane of app.lanes) {
       const nodes = now.filter((one) => one.lane === lane && one.node !== null).map(({ node }) => node);
       const text = String(nodes);

@@ -70,8 +70,6 @@ page.say = function (app) {
     notice = ORDER.map((whose) => app.notices[whose]).find(Boolean);
   const text = notice ? notice.text : standing(app);
   if (status.textContent !== text) status.title = status.textContent = text;
-  // Whether it is a sentence of the state alone, for which a phone has no room beside what happens in the run.
-  status.parentNode.classList.toggle("plain", text === app.data.standing[app.state()]);
   const buttons = notice ? notice.offers : [],
     names = buttons.map(([name]) => name).join("");
   if (offers.textContent !== names)

@@ -63,8 +63,7 @@ page.addLivePart((app) => {
     page.stored(SEEN, "closed");
     about.remove();
   });
-  if (page.stored(SEEN) !== "closed") app.bar.decode.prepend(about);
-  app.on("state", () => app.state() === "running" && about.remove()); // who runs something knows what this is
+  if (page.stored(SEEN) === null) app.bar.decode.prepend(about); // who comes again knows what this is
   let first =
     page.stored(SEEN) === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
   app.on("data", () => {
