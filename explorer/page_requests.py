@@ -71,6 +71,15 @@ class Control(OfRun):
     action: Literal["pause", "resume", "step", "stop"]
 
 
+class StopWhen(Call):
+    """The breakpoints of the page, as they are typed, and the run that they are asked of; None: they are
+    only read.
+    """
+
+    run: Name | None = None
+    stop_when: list[str]
+
+
 class Cursor(Asked):
     """How much of a lane the page has: the displayed view, its ops, and rows of costs."""
 

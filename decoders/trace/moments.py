@@ -210,7 +210,7 @@ class Moments:
             self._distribution(event)
         committed = [node for event in step.of(Commit) for node in event.nodes]
         cells = [event for event in step.of(Cell) if event.level is None]
-        found = [
+        found: list[Moment | None] = [
             self._lead(self._leader(step, committed)),
             self._remask(cells),
             self._jump(cells, committed),
@@ -341,5 +341,6 @@ class Moments:
 
 def one_of_a_kind(found: Sequence[Moment | None]) -> list[Moment]:
     """The largest of each kind, in the order of `KINDS`."""
-    made = [[moment for moment in found if isinstance(moment, kind)] for kind in KINDS]
-    return [max(some, key=lambda moment: moment.size) for some in made if some]
+    happened = [moment for moment in found if moment is not None]
+    kinds = [[moment for moment in happened if isinstance(moment, kind)] for kind in KINDS]
+    return [max(some, key=lambda moment: moment.size) for some in kinds if some]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from decoders.models import address
 from decoders.models.catalog import by_role
+from decoders.trace import breakpoints
 from explorer.markup import Html, h, joined
 from explorer.runs.validation import MAX_LANES
 
@@ -16,6 +17,18 @@ BUTTONS = {
     "step": ("Step", "Every lane takes one step, then waits"),
     "pause": ("Pause", "Pause all lanes (space)"),
     "stop": ("Stop", "End this run; the decoded steps stay"),
+}
+STOPS = (
+    "The run pauses at the first step at which one of these holds, all lanes together. In a run that has "
+    "ended they are ticks at the slider."
+)
+# How a condition reads in the list, where its value goes.
+STOP_WORDS = {
+    breakpoints.Kind.ENTROPY: "entropy > … bits",
+    breakpoints.Kind.REJECTION: "rejection at depth …",
+    breakpoints.Kind.END: "p(end) > …",
+    breakpoints.Kind.TOKEN: "token = …",
+    breakpoints.Kind.ACCEPTANCE: f"acceptance < … in {breakpoints.ROUNDS} rounds",
 }
 TO_MOMENTS = {
     "earlier": ("◂", "The moment before (Shift+N): a rejection, another text that takes the lead, …"),
@@ -152,7 +165,11 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
     more = button("more", "⚙", "Settings", "more", label="Settings", expanded="false")
     first = [
         h("textarea", prompt),
-        settings(examples(prompts), labelled("tokens", h("input", number), "tokens")),
+        settings(
+            examples(prompts),
+            labelled("tokens", h("input", number), "tokens"),
+            None if around.saved else button("stopWhen", "Stop when …", STOPS, expanded="false"),
+        ),
         h("div", "buttons", *pressed, more),
     ]
     second = [
@@ -181,7 +198,35 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
     ]
     lanes = h("nav", part("laneButtons", "lane-buttons") | {"aria-label": "Lanes"})
     rows = {"bar first": first, "bar second": second, "bar status": status}
-    return h("div", part("controls", "bars"), *(h("div", look, *row) for look, row in rows.items()), lanes)
+    made = [h("div", look, *row) for look, row in rows.items()]
+    return h("div", part("controls", "bars"), *made, None if around.saved else stop_panel(), lanes)
+
+
+def stop_panel() -> Html:
+    """The panel of the breakpoints: those that are set, and the form that adds one."""
+    kinds = [
+        h(
+            "option",
+            {"value": kind, "data-example": breakpoints.EXAMPLES.get(kind)},
+            STOP_WORDS.get(kind, kind),
+        )
+        for kind in breakpoints.Kind
+    ]
+    look = part("stopPanel", "stop-panel") | {"role": "region", "aria-label": "Stop when", "hidden": True}
+    value = {"name": "value", "aria-label": "Value", "maxlength": breakpoints.LONGEST, "autocomplete": "off"}
+    form = [
+        h("select", {"name": "kind", "aria-label": "Condition"}, *kinds),
+        h("input", value),
+        h("button", {"type": "submit"}, "Add"),
+    ]
+    return h(
+        "div",
+        look,
+        h("p", "soft", STOPS),
+        h("ul", part("stops", "stops")),
+        h("form", part("stopForm", "stop-form"), *form),
+        h("p", part("stopFault", "fault") | {"role": "alert"}),
+    )
 
 
 def examples(prompts: list[dict]) -> Html:

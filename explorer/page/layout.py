@@ -43,6 +43,7 @@ from explorer.page import (
     qr_code,
     save_and_open,
     serve,
+    stop_when,
 )
 from explorer.page.look import theme
 from explorer.page.sessions import routes as session_routes
@@ -276,6 +277,7 @@ def server_functions(runs: Runs, loader: Loader, opens: bool = False) -> list:
         models_tab,
         qr_code,
         save_and_open,
+        stop_when,
     )
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]
 

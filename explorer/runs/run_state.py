@@ -14,6 +14,7 @@ from decoders.refusal import Refusal
 from decoders.registry import BADGES
 from decoders.trace.events import Step
 from decoders.trace.trace import Trace
+from explorer.runs.breakpoints import Breakpoints
 from explorer.runs.memory_sizes import step_bytes
 from explorer.runs.offered_views import offered_views
 from explorer.runs.slices import Sliced
@@ -47,13 +48,14 @@ class Record:
     kept: int = 0  # approximate bytes of the trace and the rows
     depths: dict[int, list[int]] = field(default_factory=dict)  # decision depths, once asked for
     offered: list[str] | None = None  # its views, once it has ended and somebody has asked
+    ends: tuple[int, ...] = ()  # tokens that end its text; none are known of an opened trace
 
     @classmethod
     def of(cls, lane: Any) -> "Record":
         """The record of a lane that was made, or that was refused."""
         if isinstance(lane, RefusedLane):
             return cls(lane.trace, problem=lane.trace.ended)
-        return cls(lane.trace, lane)
+        return cls(lane.trace, lane, ends=tuple(getattr(lane, "eos", ())))  # a followed lane knows none
 
     @property
     def waits(self) -> bool:
@@ -102,6 +104,8 @@ class Run:
     closing: int = 0  # lanes that are being stopped in the middle of a step and may still report part of it
     comparison: tuple = (None, {})  # the latest comparison of its lanes, after the key that says of what
     refused: list[str | None] = field(default_factory=list)  # for each lane why it could not begin
+    breakpoints: Breakpoints = field(default_factory=lambda: Breakpoints(()))
+    stopped: str | None = None  # why it was paused at a breakpoint, until it goes on
 
     @property
     def shown_state(self) -> str:
@@ -164,7 +168,8 @@ def answer(run: Run, cursors: list[dict], max_ops: int | None = None, known: str
             lane["text_head"] = text.head
         lanes.append(lane)
     state = known if more and known else state
-    return {"run": run.id, "state": state, "more": more, "lanes": lanes, "now": time.time()}
+    shown = {"run": run.id, "state": state, "stopped": run.stopped, "more": more}
+    return {**shown, "lanes": lanes, "now": time.time()}
 
 
 def trust_of(trace: Trace) -> dict | None:

@@ -12,13 +12,15 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from decoders.refusal import Refusal
+from decoders.trace.breakpoints import Condition
 from decoders.trace.trace import Trace
 from explorer.off_loop import soon
 from explorer.runs import kept, stepping
+from explorer.runs.breakpoints import Breakpoints
 from explorer.runs.run_state import PIECE_OPS, Record, Run, answer, snapshot_of
 from explorer.runs.slices import SLICE_SECONDS, Sliced
 from explorer.runs.validation import MAX_LANES, Choice, RunRequest
@@ -35,6 +37,7 @@ GONE = (
     "screen stays; press Run to decode again."
 )
 ASKED = ("prompt", "max_new_tokens", "chat")  # fields of a request that a run keeps as the user gave them
+KEPT = (*ASKED, "stop_when")
 FULL = f"A run has at most {MAX_LANES} lanes: remove one with ×, then branch again."
 
 
@@ -66,7 +69,9 @@ class Runs:
         Refusal with one sentence if there is no room or are no models.
         """
         asked = {name: getattr(request, name) for name in ASKED}
-        return self.begin(lambda: self.make_lanes(request), session, asked, state, request.models)
+        asked |= {"stop_when": [str(condition) for condition in request.stop_when]}
+        make = lambda: self.make_lanes(request)
+        return self.begin(make, session, asked, state, request.models, Breakpoints(request.stop_when))
 
     def begin(
         self,
@@ -75,6 +80,7 @@ class Runs:
         asked: dict,
         state: str = "running",
         models: Choice | None = None,
+        breakpoints: Breakpoints | None = None,
     ) -> Run:
         """Starts a run of the lanes that `make` makes on the worker. Raises as `start`."""
         with self.wake:
@@ -85,7 +91,8 @@ class Runs:
         if all(refused):
             raise NoLane(refused)
         run = Run(secrets.token_urlsafe(18), session, records, state, models=models, refused=refused)
-        run.asked = {name: asked[name] for name in ASKED if name in asked}
+        run.asked = {name: asked[name] for name in KEPT if name in asked}
+        run.breakpoints = breakpoints or run.breakpoints
         with self.wake:
             self._enter(run)
             if state == "paused":
@@ -104,7 +111,7 @@ class Runs:
                 costs.add(step)
                 record.add(step, row(costs, step.seconds, None))
         run = Run(run_id or secrets.token_urlsafe(18), session, records, "done")
-        run.asked = {name: asked[name] for name in ASKED if name in asked} if asked else {}
+        run.asked = {name: asked[name] for name in KEPT if name in asked} if asked else {}
         with self.wake:
             if run_id is None:
                 self._make_room(session)
@@ -124,7 +131,7 @@ class Runs:
             except Refusal:  # another lane came in the meantime
                 self._later(lane.close)
                 raise
-            record = Record(lane.trace, lane)
+            record = Record.of(lane)
             if replace is None:
                 run.records.append(record)
             else:
@@ -164,10 +171,17 @@ class Runs:
                 self._close(run)
             else:
                 raise Refusal(f"A run cannot {action!r}; it can pause, resume, step and stop.")
+            run.stopped = None
             run.heard = time.monotonic()
             run.changed()
             self.wake.notify()
         return run
+
+    def stop_when(self, run: Run, conditions: Sequence[Condition]) -> None:
+        """Gives a run other breakpoints, from its next step on."""
+        with self.wake:
+            run.breakpoints = Breakpoints(conditions)
+            run.asked["stop_when"] = [str(condition) for condition in conditions]
 
     def snapshot(self, run: Run) -> list[Trace]:
         """The run's traces between two steps; the copies do not change while the run continues."""
@@ -429,7 +443,9 @@ class Runs:
         lane = record.lane
         if lane is None:  # closed since it was chosen
             return
+        steps = len(record.rows)
         over = stepping.resume(record, lane, in_company)
+        stopped = run.breakpoints.after(run.records, record) if len(record.rows) > steps else None
         with self.wake:
             if run.due and run.due[0] is record:  # otherwise it was paused, stepped or closed in the meantime
                 run.due.popleft()
@@ -440,6 +456,9 @@ class Runs:
                 return
             if record.problem or record.trace.ended is not None:
                 self._close_lane(run, record)
+            if stopped and run.state in ("running", "paused"):
+                run.state, run.stopped = "paused", stopped
+                run.due.clear()
             run.owed = run.owed and bool(run.due)
             if run.state in ("running", "paused") and not run.open_lanes():
                 failed = all(r.problem for r in run.records)

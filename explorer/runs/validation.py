@@ -19,6 +19,7 @@ from decoders.models.catalog import by_role
 from decoders.refusal import Refusal
 from decoders.strategy import shortened
 from decoders.trace import given_tokens as beginnings
+from decoders.trace.breakpoints import Condition, parse_all
 from explorer.off_loop import encoded, soon
 from explorer.runs import MAX_LANES
 from explorer.schema import Asked, Typed, Value, Whole, read
@@ -113,6 +114,7 @@ class Setup(Asked):
     lanes: Annotated[list[Lane], AfterValidator(not_too_many)]
     models: Models | None = None
     chat: Annotated[SystemMessage | None, BeforeValidator(nothing_if_off)] = None
+    stop_when: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ class LaneRequest:
 @dataclass(frozen=True)
 class RunRequest:
     """A request that has been checked: whoever gets one need not look again. models: None for the app's own;
-    chat: `{system}` if the prompt is a user's message for the chat template.
+    chat: `{system}` if the prompt is a user's message for the chat template. stop_when: its breakpoints, as
+    they are typed.
     """
 
     prompt: str
@@ -136,6 +139,7 @@ class RunRequest:
     lanes: tuple[LaneRequest, ...]
     models: Choice | None = None
     chat: dict | None = None
+    stop_when: tuple[Condition, ...] = ()
 
 
 def check(given: Setup | dict) -> RunRequest:
@@ -154,6 +158,7 @@ def check(given: Setup | dict) -> RunRequest:
         tuple(checked_lane(lane, number) for number, lane in enumerate(setup.lanes, 1)),
         check_models(setup.models),
         check_chat(setup.chat),
+        parse_all(setup.stop_when),
     )
 
 

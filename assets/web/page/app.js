@@ -127,7 +127,9 @@ class App extends page.Emitter {
 
   // All that a link, a lesson or a saved run needs to bring this page back: what `applySetup` takes.
   setup() {
-    return { ...this.request(), lanes: this.lanes.map((lane) => ({ ...lane.setup, view: lane.view })) };
+    const lanes = this.lanes.map((lane) => ({ ...lane.setup, view: lane.view })),
+      conditions = this.stopWhen?.conditions ?? [];
+    return { ...this.request(), lanes, ...(conditions.length ? { stop_when: conditions } : {}) };
   }
 
   // Puts prompt, length and lanes in place (what is left out stays) and shows them; runs nothing, asks for
@@ -136,6 +138,7 @@ class App extends page.Emitter {
     if (setup.prompt !== undefined) this.bar.prompt.value = setup.prompt;
     if (setup.max_new_tokens !== undefined) this.bar.tokens.value = String(setup.max_new_tokens);
     if (setup.chat !== undefined) this.chat = setup.chat;
+    if (setup.lanes) this.stopWhen?.restore(setup.stop_when ?? []);
     if (setup.lanes) {
       if (this.run && !this.run.over) this.run.control("stop"); // no lane shows it any more
       for (const lane of this.lanes) lane.element.remove();
@@ -334,6 +337,7 @@ class App extends page.Emitter {
   take(answer) {
     for (const lane of this.lanes) if (lane.runIndex !== null) lane.feed(answer.lanes[lane.runIndex]);
     // How many steps are decoded, where not all of them came with this answer.
+    this.run.stopped = answer.stopped ?? null; // at which breakpoint
     this.run.decoded = answer.more ? Math.max(...answer.lanes.map((lane) => lane.count)) : null;
     const { playback } = this,
       newest = playback.following && !playback.playing;

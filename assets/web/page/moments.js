@@ -2,9 +2,11 @@
 // and two buttons walk them, and while one is on show its sentence stands below the slider and its token is
 // outlined. What a moment is and how it is worded is decoders/trace/moments.py's and
 // decoders/explain/moments.py's; only where lanes part is known here, from the comparison of the whole run.
-const PARTING = "first difference";
+const PARTING = "first difference",
+  STOP = "breakpoint";
 // What a lane is about, first what tells most: there its picture opens when the run is over.
 const ABOUT = [
+  STOP,
   PARTING,
   "lead change",
   "dead end",
@@ -20,6 +22,7 @@ page.Moments = class {
   constructor(app) {
     this.app = app;
     this.partings = new Map(); // lane -> {node, position, words}, of the whole run
+    this.stops = new Map(); // lane -> [{step, node, position, text}], see stop-when.js
     const { moments, earlier, later } = app.bar;
     earlier.addEventListener("click", () => this.walk(true));
     later.addEventListener("click", () => this.walk(false));
@@ -33,6 +36,7 @@ page.Moments = class {
 
   forget() {
     this.partings.clear();
+    this.stops.clear();
     this.result = ""; // of the whole run, in words
     for (const { scene } of this.app.lanes) scene?.settle(null);
     this.show();
@@ -54,6 +58,8 @@ page.Moments = class {
         ...parting,
         size: 0,
       });
+    for (const { step, text, ...where } of this.stops.get(lane) || [])
+      found.push({ lane, count: step + 1, kind: STOP, text: "Breakpoint: " + text + ".", ...where, size: 0 });
     return found.sort((a, b) => a.count - b.count);
   }
 
@@ -83,7 +89,11 @@ page.Moments = class {
     const key = [
       playback.unit,
       playback.ticks.length,
-      ...app.lanes.map((lane) => [lane.chips?.history.moments.length, this.partings.has(lane)]),
+      ...app.lanes.map((lane) => [
+        lane.chips?.history.moments.length,
+        this.partings.has(lane),
+        this.stops.get(lane)?.length,
+      ]),
     ].join();
     if (key !== this.key) this.places = this.byPlace();
     if (key !== this.key) this.draw();

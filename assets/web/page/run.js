@@ -135,7 +135,8 @@ async function sayLoading(app, models, started) {
 // Starts a run of the lanes' settings; null and a sentence in the page if that is not possible.
 page.start = async function (app, state) {
   const request = app.request(),
-    started = page.call("explorer_start", { ...request, state, session: app.session });
+    stop_when = app.stopWhen.conditions,
+    started = page.call("explorer_start", { ...request, stop_when, state, session: app.session });
   sayLoading(app, request.models, started);
   const { error, run, refused = [] } = await started;
   app.refused = { key: JSON.stringify(request), lanes: refused };

@@ -44,6 +44,7 @@ function standing(app) {
     texts = { ...data.standing, starting };
   texts.none = run?.message || texts.none;
   if (run?.following) texts.running = run.message;
+  if (run?.stopped) texts.paused = run.stopped + " Run continues.";
   if (state === "running") texts.running += behind(app) || reading(app) || pace(app);
   const settings = app.settingsKey(),
     other = run && app.runKey !== settings;
