@@ -13,7 +13,6 @@ import base64
 import gzip
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from statistics import fmean, stdev
 
@@ -218,7 +217,7 @@ def run(models: Models) -> Result:
     made = swept(models, SWEEP)
     fed = [some for one, some in zip(made.settings, made.outcomes, strict=True) if one.strategy == FEEDBACK]
     messages, calls = picture(models, [one for some in fed for one in some])
-    return replace(concluded(made, SWEEP), messages=messages, calls=calls)
+    return concluded(made, SWEEP, messages=messages, calls=calls)
 
 
 def finding(answer: dict) -> str:

@@ -5,7 +5,6 @@ fixed length cannot adapt. What does each cost, in target forwards and in discar
 acceptance probabilities that the head, or the draft itself, predicts well calibrated?
 """
 
-from dataclasses import replace
 from statistics import fmean
 
 from decoders.speculative.methods.specdec_pp import HEAD, OWN
@@ -19,7 +18,7 @@ from explorer.experiments.measures import (
     tokens_per_forward,
 )
 from explorer.experiments.reading import Row, rows_of, two
-from explorer.experiments.sweep import Difference, Setting, Sweep, outcomes_of
+from explorer.experiments.sweep import Difference, Setting, Sweep, concluded, outcomes_of, swept
 from visualizers.analysis.calibration import calibration_error, predictions
 from visualizers.analysis.lane_stats import LaneFacts
 
@@ -113,11 +112,11 @@ SWEEP = Sweep(
 def run(models: Models) -> Result:
     """The sweep, and the calibration of both predictors on drafts that are never stopped."""
     with progress.part(0.85):
-        result = SWEEP.run(models)
+        made = swept(models, SWEEP)
     never = [stopping(way, 1.0, drafted=8) for way in PREDICTORS]
     traces = outcomes_of(models, SWEEP, never)
-    says = [calibration(way, some) for way, some in zip(PREDICTORS, traces, strict=True)]
-    return replace(result, says=[*(one for some in says for one in some), *result.says])
+    says = [one for way, some in zip(PREDICTORS, traces, strict=True) for one in calibration(way, some)]
+    return concluded(made, SWEEP, before=says)
 
 
 def finding(answer: dict) -> str:

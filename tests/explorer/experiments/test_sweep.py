@@ -97,7 +97,7 @@ def test_rows_are_sorted_after_they_were_compared():
 def test_curves_of_several_columns():
     rows = [{"k": 2, "x": 0.5, "y": None}, {"k": 1, "x": 0.25, "y": 1.0}, {"k": 3, "x": 9.0, "y": 9.0}]
     lines = {"x": ("k", "x"), "twice": (lambda row: 2 * row["k"], "y")}
-    chart = Curves("Title", "k", "share", lines, where=lambda row: row["k"] < 3, log=True).chart(rows)
+    chart = Curves("Title", "k", "share", lines, where=lambda row: row["k"] < 3, log=True)(rows)
     assert [line.points for line in chart.lines] == [[[1, 0.25], [2, 0.5]], [[2, 1.0], [4, None]]]
     assert (chart.title, chart.x, chart.y, chart.log) == ("Title", "k", "share", True)
 
@@ -121,7 +121,7 @@ def test_a_stored_answer_has_the_sentences_and_figures_of_its_table(name):
         assert sentence.replace("-", "−") in [said.replace("-", "−") for said in answer["says"]]
     if sweep.chart:
         chart = {"log": False, "kind": "curves"} | answer["chart"]  # the oldest were stored without these
-        assert json.loads(json.dumps(asdict(sweep.chart.chart(rows)))) == chart
+        assert json.loads(json.dumps(asdict(sweep.chart(rows)))) == chart
     if sweep.pictures:
         assert json.loads(json.dumps([asdict(one) for one in sweep.pictures(rows)])) == answer["pictures"]
     for difference, stored in zip(sweep.differences, answer["stands"]["compared"], strict=False):
