@@ -1,5 +1,7 @@
 """What the experiments ask: prompts of several kinds, decoded by a strategy. Knows no experiment."""
 
+import gzip
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
@@ -10,6 +12,7 @@ from decoders.lane import Lane, Limits
 from decoders.registry import strategies
 from decoders.trace.trace import Trace
 from explorer.experiments import Models
+from explorer.off_loop import encoded
 from explorer.runs.callbacks import CALLBACKS
 from explorer.tasks import HELD_OUT_SEED, Problem, problems
 from explorer.timing import PROMPTS
@@ -72,6 +75,11 @@ def text_of(models: Models, tokens: Sequence[int]) -> str:
     target = models["target"]
     plain = b"".join(target.bytes_of(token) for token in tokens if token not in target.eos)
     return plain.decode("utf-8", "replace")
+
+
+def packed(trace: Trace) -> str:
+    """A trace file as the page opens it: compressed, in base64."""
+    return b64encode(gzip.compress(encoded(trace.to_json(), finite=True).encode(), mtime=0)).decode()
 
 
 def own_logprob(models: Models, prompt: list[int], text: Sequence[int]) -> float:

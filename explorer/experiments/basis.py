@@ -13,6 +13,7 @@ from statistics import fmean, stdev
 
 from visualizers.analysis.calibration import wilson
 
+FAR_ABOVE = "the loss is far above that of the target that wrote the text"  # for `Basis.unfinished`
 NORMAL = 1.96  # standard errors to either side of a 95% interval of many cases
 
 

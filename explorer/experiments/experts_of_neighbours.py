@@ -18,7 +18,7 @@ from decoders.trace.events import Commit, Propose
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
-from explorer.experiments.basis import Basis
+from explorer.experiments.basis import FAR_ABOVE, Basis
 from explorer.experiments.block_ffn import (
     Reader,
     Steered,
@@ -31,7 +31,7 @@ from explorer.experiments.block_ffn import (
     unused,
 )
 from explorer.experiments.measures import tokens_per_forward
-from explorer.experiments.models.small import fit, own_text, words
+from explorer.experiments.models.small import fit, held_out_loss, own_text, words
 from explorer.experiments.pictures import TokenMap
 from explorer.experiments.reading import percent, rows_of
 
@@ -116,13 +116,6 @@ def trained(rows: torch.Tensor, vocabulary: int, strength: float) -> torch.nn.Mo
 
     fit(model.parameters(), loss, rows, STEPS, rate=RATE)
     return model.eval().requires_grad_(False)
-
-
-@torch.inference_mode()
-def held_out_loss(model: torch.nn.Module, rows: torch.Tensor) -> float:
-    """Held-out loss in nats per token."""
-    logits = model(rows.to(model.device)).logits[:, :-1].float().cpu()
-    return float(F.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten()))
 
 
 @torch.inference_mode()
@@ -236,8 +229,4 @@ def finding(answer: dict) -> str:
     )
 
 
-STANDS = Basis(
-    {"prompts": PROMPTS, "held-out texts": HELD_OUT},
-    trained=1,
-    unfinished="the loss is far above that of the target that wrote the text",
-)
+STANDS = Basis({"prompts": PROMPTS, "held-out texts": HELD_OUT}, trained=1, unfinished=FAR_ABOVE)

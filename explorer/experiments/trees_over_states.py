@@ -17,7 +17,7 @@ import torch
 from torch.nn import functional as F
 
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.basis import Basis, by_pairs
+from explorer.experiments.basis import FAR_ABOVE, Basis, by_pairs
 from explorer.experiments.models.hybrid import Hybrid, Known
 from explorer.experiments.models.small import fit, own_text
 from explorer.experiments.models.state_space import Memory, StateSpace
@@ -209,8 +209,4 @@ def finding(answer: dict) -> str:
     )
 
 
-STANDS = Basis(
-    {"texts": TEXTS},
-    trained=1,
-    unfinished="the loss is far above that of the target that wrote the text",
-)
+STANDS = Basis({"texts": TEXTS}, trained=1, unfinished=FAR_ABOVE)

@@ -187,7 +187,5 @@ def finding(answer: dict) -> str:
 
 
 STANDS = Basis(
-    {"prompts": EACH * len(KINDS)},
-    trained=1,
-    unfinished="more is accepted with every doubling of the text",
+    {"prompts": EACH * len(KINDS)}, trained=1, unfinished="more is accepted with every doubling of the text"
 )

@@ -15,16 +15,9 @@ from transformers import LlamaForCausalLM
 
 from explorer.experiments import Chart, Line, Models, progress
 from explorer.experiments.basis import Basis
-from explorer.experiments.models.small import fit, next_loss, own_text
+from explorer.experiments.models.small import fit, held_out_loss, next_loss, own_text
 from explorer.experiments.models.small_llama import small_llama
-from explorer.experiments.models.sparse_training import (
-    Masked,
-    fading,
-    mask,
-    n_of_m,
-    structure,
-    unmask,
-)
+from explorer.experiments.models.sparse_training import Masked, fading, mask, n_of_m, structure, unmask
 from explorer.experiments.reading import Row, rows_of, two
 from explorer.experiments.sweep import Setting, Sweep
 from explorer.experiments.without_decoding.information_surplus import by_frequency
@@ -74,12 +67,6 @@ def trained(rows: torch.Tensor, recipe: str, n: int, m: int) -> LlamaForCausalLM
     if masks:
         unmask(model)
     return model
-
-
-@torch.no_grad()
-def held_out_loss(model: LlamaForCausalLM, rows: torch.Tensor) -> float:
-    """Held-out loss in nats per token."""
-    return float(next_loss(model(rows).logits, rows))
 
 
 def settings(models: Models) -> list[Setting]:
@@ -141,7 +128,5 @@ def finding(answer: dict) -> str:
 
 
 STANDS = Basis(
-    {"held-out texts": HELD_OUT},
-    trained=1,
-    unfinished="a sparse model has a lower loss than the dense one",
+    {"held-out texts": HELD_OUT}, trained=1, unfinished="a sparse model has a lower loss than the dense one"
 )

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.basis import Basis
+from explorer.experiments.basis import FAR_ABOVE, Basis
 from explorer.experiments.models.exits import Exits, joint_weights, rotated, skip_probs, skip_weights
 from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import TokenMap
@@ -189,7 +189,7 @@ def conclusions(rows: dict[str, list[float]]) -> list[str]:
     gains = ", ".join(f"{fitted[at] - together[at]:+.3f} after {EXITS[at]}" for at in early)
     says = [
         f"Joint exits have a lower loss than heads fitted to the frozen single-exit model at {len(below)} of "
-        f"{len(early)} early exits: {gains} nats.",
+        f"{len(early)} early exits: {gains} nats."
     ]
     for name in ("LayerSkip", "joint exits"):
         more = rows[name][len(early)] / plain[len(early)] - 1
@@ -225,8 +225,4 @@ def finding(answer: dict) -> str:
     )
 
 
-STANDS = Basis(
-    {"held-out texts": HELD_OUT},
-    trained=1,
-    unfinished="the loss is far above that of the target that wrote the text",
-)
+STANDS = Basis({"held-out texts": HELD_OUT}, trained=1, unfinished=FAR_ABOVE)

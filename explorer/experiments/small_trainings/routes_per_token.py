@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional as F
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.basis import Basis
+from explorer.experiments.basis import FAR_ABOVE, Basis
 from explorer.experiments.models.duo import Duo, Router, at_random, bits
 from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import Heat, Strip, TokenMap
@@ -259,8 +259,4 @@ def finding(answer: dict) -> str:
     )
 
 
-STANDS = Basis(
-    {"held-out texts": HELD_OUT},
-    trained=1,
-    unfinished="the loss is far above that of the target that wrote the text",
-)
+STANDS = Basis({"held-out texts": HELD_OUT}, trained=1, unfinished=FAR_ABOVE)

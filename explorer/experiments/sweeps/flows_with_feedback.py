@@ -9,16 +9,13 @@ passes. right: hidden tests too; ahead: the lead over the baseline, with the sta
 tokens: read by the target in all calls.
 """
 
-import base64
-import gzip
-import math
 from collections.abc import Callable, Sequence
 from itertools import takewhile
-from statistics import fmean, stdev
+from statistics import fmean
 
 from decoders.trace.trace import Trace
 from explorer.experiments import DrawnMessage, Models, Result
-from explorer.experiments.asked import problems_of
+from explorer.experiments.asked import packed, problems_of
 from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.curves import CurvesBy
 from explorer.experiments.message_flows import (
@@ -33,8 +30,8 @@ from explorer.experiments.message_flows import (
     ran,
 )
 from explorer.experiments.reading import Row, grouped, percent, rows_of, rows_with
+from explorer.experiments.statistics import lead
 from explorer.experiments.sweep import Setting, Sweep, concluded, swept
-from explorer.off_loop import encoded
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.own_tests import pass_rate
 from explorer.tasks.problem import lines
@@ -136,11 +133,10 @@ def measures(runs: list[Heard], again: list[Heard]) -> list[Row]:
 def after(rounds: int, own: Sequence[Outcome], rival: Sequence[Outcome]) -> Row:
     """The results of a way after some rounds, their cost, and the lead."""
     right = [one for one, _ in own]
-    ahead = [float(a) - float(b) for (a, _), (b, _) in zip(own, rival, strict=True)]
     low, high = wilson(sum(right), len(right))
     share = {"rounds": rounds, "right": fmean(right), "from": low, "to": high}
-    error = stdev(ahead) / math.sqrt(len(ahead))
-    return share | {"tokens": fmean(cost for _, cost in own), "ahead": fmean(ahead), "± error": error}
+    ahead, error = lead(right, [one for one, _ in rival])
+    return share | {"tokens": fmean(cost for _, cost in own), "ahead": ahead, "± error": error}
 
 
 def picture(models: Models, runs: list[Heard]) -> tuple[list[DrawnMessage], list[str]]:
@@ -158,8 +154,7 @@ def picture(models: Models, runs: list[Heard]) -> tuple[list[DrawnMessage], list
         calls += m.receiver == GENERATOR
         call = calls if GENERATOR in (m.sender, m.receiver) else None
         drawn.append(DrawnMessage(m.sender, m.receiver, in_short(m.content), round(m.time, 3), call))
-    texts = [encoded(trace.to_json(), finite=True).encode() for trace in traces]
-    return drawn, [base64.b64encode(gzip.compress(text, mtime=0)).decode() for text in texts]
+    return drawn, list(map(packed, traces))
 
 
 def in_short(content: Content) -> str:

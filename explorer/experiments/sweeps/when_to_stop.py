@@ -12,11 +12,7 @@ from decoders.trace.trace import Trace
 from explorer.experiments import Models, Result, progress
 from explorer.experiments.asked import cases
 from explorer.experiments.curves import CurvesBy
-from explorer.experiments.measures import (
-    target_forwards_per_token,
-    thrown_away_per_token,
-    tokens_per_forward,
-)
+from explorer.experiments.measures import target_forwards_per_token, thrown_away_per_token, tokens_per_forward
 from explorer.experiments.reading import Row, rows_of, two
 from explorer.experiments.sweep import Difference, Setting, Sweep, concluded, outcomes_of, swept
 from visualizers.analysis.calibration import calibration_error, predictions
