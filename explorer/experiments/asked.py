@@ -2,8 +2,10 @@
 
 import gzip
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import product
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -68,6 +70,21 @@ def decoded(
     """The trace of one lane, up to `tokens` new tokens."""
     ids = models["target"].encode(prompt)
     return Lane(strategy, ids, models, parameters, seed, Limits(tokens), callbacks=CALLBACKS).run()
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The answer to a question, the right one, and the seconds that the answer took."""
+
+    answer: Any
+    right: Any
+    seconds: float
+
+
+def timed(models: Models, question: Any, right: Any, ask: Callable[[Any], Any]) -> Timed:
+    """One way to answer a question, for sweeps whose settings are such ways."""
+    start = perf_counter()
+    return Timed(ask(question), right, perf_counter() - start)
 
 
 def text_of(models: Models, tokens: Sequence[int]) -> str:

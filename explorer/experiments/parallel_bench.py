@@ -71,9 +71,8 @@ Outcome = tuple[Trace, bool]  # a decoding, and whether it is right
 def filled(trace: Trace) -> int:
     """How many masks a lane filled, including those after the end of its text."""
     cells = (cell for step in trace.steps for cell in step.of(Looked))
-    return sum(
-        cell.state in FILLED for cell in cells if cell.level is None
-    )  # cells with a level belong to canvases that are only tried
+    # Cells with a level belong to canvases that are only tried.
+    return sum(cell.state in FILLED for cell in cells if cell.level is None)
 
 
 def forwards(trace: Trace) -> int:
@@ -326,7 +325,7 @@ def stands(answer: dict) -> Basis:
     compared = [
         by_shares(
             f"right answers on {task}, eight tokens per forward against one",
-            *(right[task, "quota 8"], number, right[task, "quota 1"], number),
+            *(right[task, "quota 8"], right[task, "quota 1"], number),
         )
         for task, number in many.items()
     ]

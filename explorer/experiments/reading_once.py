@@ -215,5 +215,5 @@ def stands(answer: dict) -> Basis:
     """Problems of each task, for models that were trained once."""
     encoder, decoder = (fmean(row[name] for row in rows_of(answer)) for name in answer["columns"][2:4])
     many = COUNT * len(LEARNED)
-    compared = by_shares("right answers, encoder-decoder against decoder", encoder, many, decoder, many)
+    compared = by_shares("right answers, encoder-decoder against decoder", encoder, decoder, many)
     return Basis({"problems": many}, trained=1, compared=[compared])

@@ -7,7 +7,6 @@ that measures something beside it has a `run` of its own.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -54,7 +53,11 @@ class Difference:
 
 
 def means(outcomes: Outcomes, _: Outcomes) -> Row:
-    """The mean of each cell, where `decode` gives the cells of a case; None where the cases have none."""
+    """The mean of each cell, where `decode` gives the cells of a case; None where the cases have none. The
+    cells of a single case stay what they are.
+    """
+    if len(outcomes) == 1:
+        return outcomes[0]
     return {
         column: None if value is None else fmean(one[column] for one in outcomes)
         for column, value in outcomes[0].items()
@@ -65,20 +68,19 @@ def means(outcomes: Outcomes, _: Outcomes) -> Row:
 class Sweep:
     """An experiment whose table has a row for each setting, or a few.
 
-    names: the columns that name a setting. settings: what is set, given the models and, if the experiment
-    reads stories or schemas, their folder. measures: the further cells of a row by column, or of several
-    rows, from the outcomes of a setting and those of the setting with which it is compared, case by case; by
-    default their means.
-    says: the conclusions, from the rows. chart, pictures: drawn from the rows. sampled: what was sampled ->
-    how many; where that does not say on what the finding stands, the module has a `STANDS` of its own.
-    decode: `decode(models, strategy, *case, **parameters)` gives the outcome of one case; a setting without a
-    strategy passes none. within: settings with the same value in this column are compared with the first of
-    them; if empty, all with the first. order: the key by which the rows are sorted. one_process: no other
-    machine takes part, as its seconds are measured, or it brings models of its own.
+    names: the columns that name a setting. settings: what is set, given the models. measures: the further
+    cells of a row by column, or of several rows, from the outcomes of a setting and those of the setting with
+    which it is compared, case by case; by default the means of an outcome's cells. says: the conclusions,
+    from the rows. chart, pictures: drawn from the rows. sampled: what was sampled -> how many; where models
+    are trained as well, the module has a `STANDS`. decode: `decode(models, strategy, *case, **parameters)`
+    gives the outcome of one case; without a strategy none is passed. within: settings with the same value in
+    this column are compared with the first of them; if empty, all with the first. order: the key by which the
+    rows are sorted. one_process: no other machine takes part, as its seconds are measured, or it brings
+    models of its own.
     """
 
     names: tuple[str, ...]
-    settings: Callable[..., list[Setting]]
+    settings: Callable[[Models], list[Setting]]
     says: Callable[[list[Row]], list[str]]
     measures: Callable[[Outcomes, Outcomes], Row | list[Row]] = means
     sampled: dict[str, int] = field(default_factory=dict)
@@ -90,9 +92,9 @@ class Sweep:
     order: Callable[[Row], Any] | None = None
     one_process: bool = False
 
-    def run(self, models: Models, *read: Path) -> Result:
+    def run(self, models: Models) -> Result:
         """Decodes all cases and concludes from them."""
-        return concluded(swept(models, self, *read), self)
+        return concluded(swept(models, self), self)
 
 
 @dataclass(frozen=True)
@@ -129,9 +131,9 @@ def outcomes_of(models: Models, sweep: Sweep, settings: list[Setting]) -> list[O
     return [[next(given) for _ in setting.cases] for setting in settings]
 
 
-def swept(models: Models, sweep: Sweep, *read: Path) -> Swept:
+def swept(models: Models, sweep: Sweep) -> Swept:
     """Decodes every case under every setting, and measures."""
-    settings = [setting for setting in sweep.settings(models, *read) if setting.cases]
+    settings = [setting for setting in sweep.settings(models) if setting.cases]
     made = Swept(settings, outcomes_of(models, sweep, settings))
     for at, setting in enumerate(settings):
         first = compared_with(settings, at, sweep)
@@ -183,12 +185,10 @@ def paired(made: Swept, difference: Difference, rows: list[Row]) -> Compared:
     """A difference with its interval."""
     one, other = difference.rows(rows)
     what, measure = difference.what, difference.measure
-    mine, theirs = (
-        [
-            outcome[measure] if isinstance(measure, str) else measure([outcome])
-            for outcome in made.outcomes[at]
-        ]
-        for at in (made.at(one), made.at(other))
-    )
+
+    def value(outcome: Any) -> float:
+        return outcome[measure] if isinstance(measure, str) else measure([outcome])
+
+    mine, theirs = (map(value, made.outcomes[made.at(row)]) for row in (one, other))
     gaps = [a - b for a, b in zip(mine, theirs, strict=True)]
     return by_pairs(what(one, other) if callable(what) else what.format(one, other), gaps)

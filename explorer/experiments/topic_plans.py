@@ -191,5 +191,5 @@ def stands(answer: dict) -> Basis:
     named = named_shares(answer)
     sheets, stories = (fmean(named[kind]) for kind in ("Sheets", "Stories"))
     many = [len(named[kind]) * BEGINNINGS for kind in ("Sheets", "Stories")]
-    compared = by_shares("on topic, summaries against stories", sheets, many[0], stories, many[1])
+    compared = by_shares("on topic, summaries against stories", sheets, stories, *many)
     return Basis({"forced sentences of each kind": many[0]}, compared=[compared])

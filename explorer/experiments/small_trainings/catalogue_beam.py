@@ -218,12 +218,7 @@ def stands(answer: dict) -> Basis:
     """Questions to a model that was trained once; random scores have questions of their own."""
     label = " / ".join(map(str, PUBLISHED))
     best = {row["scores"]: row["best first"] for row in rows_with(answer, "widths", label)}
-    trained, chance = best["trained model"], best["random"]
-    compared = by_shares(
-        "best item first, trained against random", trained, QUESTIONS, chance, RANDOM_QUESTIONS
-    )
-    return Basis(
-        {"questions": QUESTIONS, "questions with random scores": RANDOM_QUESTIONS},
-        trained=1,
-        compared=[compared],
-    )
+    shares, many = (best[TRAINED], best["random"]), (QUESTIONS, RANDOM_QUESTIONS)
+    compared = by_shares("best item first, trained against random", *shares, *many)
+    units = {"questions": QUESTIONS, "questions with random scores": RANDOM_QUESTIONS}
+    return Basis(units, trained=1, compared=[compared])

@@ -11,9 +11,7 @@ five bins. ms: on this machine, for one story, the median of all. Simpler than i
 of 100, and 600 steps at one rate for both, .01 instead of .003 for the vectors and .00001 for the layer.
 """
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import fmean, median
 
 import torch
@@ -22,6 +20,7 @@ from decoders.constraints.automaton import OfBytes
 from decoders.constraints.kinds import vocabulary_of
 from decoders.constraints.labels import Labels
 from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.asked import Timed, timed
 from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models.small import fit
 from explorer.experiments.models.tuned_prompt import (
@@ -140,26 +139,9 @@ def searcher(models: Models, prompt: TunedPrompt, before: str = "") -> Callable[
     return ask
 
 
-@dataclass(frozen=True)
-class Answered:
-    """The answer about a story, its right labels, and the seconds that it took."""
-
-    answer: Answer
-    right: set[int]
-    seconds: float
-
-    @property
-    def labels(self) -> set[int]:
-        """The predicted labels: all that a search has written, or those that the head is sure of."""
-        sure = self.answer.confidence.items()
-        return {label for label, p in sure if p >= SURE or self.answer.forwards > 1}
-
-
-def answered(models: Models, story: Story, ask: Callable[[Story], Answer]) -> Answered:
-    """What one way says about a story."""
-    start = time.perf_counter()
-    answer = ask(story)
-    return Answered(answer, {LABELS.index(one) for one in story.topics}, time.perf_counter() - start)
+def labels(answer: Answer) -> set[int]:
+    """The predicted labels: all that a search has written, or those that the head is sure of."""
+    return {label for label, p in answer.confidence.items() if p >= SURE or answer.forwards > 1}
 
 
 def settings(models: Models) -> list[Setting]:
@@ -180,25 +162,27 @@ def settings(models: Models) -> list[Setting]:
     }
     for name, head in heads.items():
         ways[name] = lambda story, head=head: head.answer(target.encode(question(story)))
-    held = [(story,) for story in stories(HELD, 1, False)]
+    held = [(one, {LABELS.index(topic) for topic in one.topics}) for one in stories(HELD, 1, False)]
     return [Setting((name,), parameters={"ask": ask}, cases=held) for name, ask in ways.items()]
 
 
-def predicted(some: list[Answered]) -> list[tuple[float, bool]]:
+def predicted(some: list[Timed]) -> list[tuple[float, bool]]:
     """(confidence, right) of each predicted label."""
-    return [(one.answer.confidence[label], label in one.right) for one in some for label in one.labels]
+    return [
+        (one.answer.confidence[label], label in one.right) for one in some for label in labels(one.answer)
+    ]
 
 
-def measures(some: list[Answered], _: list[Answered]) -> Row:
+def measures(some: list[Timed], _: list[Timed]) -> Row:
     """What an answer costs, how many labels are right, and how well the confidence is calibrated."""
     pairs = predicted(some)
-    hits = sum(len(one.labels & one.right) for one in some)
+    both = [(labels(one.answer), one.right) for one in some]
     return {
         "forwards": fmean(one.answer.forwards for one in some),
         "read": fmean(one.answer.read for one in some),
         "ms": 1000 * median(one.seconds for one in some),
-        "F1": 2 * hits / sum(len(one.labels) + len(one.right) for one in some),
-        "all right": fmean(one.labels == one.right for one in some),
+        "F1": 2 * sum(len(a & b) for a, b in both) / sum(len(a) + len(b) for a, b in both),
+        "all right": fmean(a == b for a, b in both),
         "confidence": fmean(p for p, _ in pairs) if pairs else None,
         "right": fmean(came for _, came in pairs) if pairs else None,
         "calibration error": calibration_error(pairs, BINS) if pairs else None,
@@ -221,9 +205,7 @@ def says(rows: list[Row]) -> list[str]:
     ]
 
 
-SWEEP = Sweep(
-    names=("way",), settings=settings, decode=answered, measures=measures, says=says, one_process=True
-)
+SWEEP = Sweep(names=("way",), settings=settings, decode=timed, measures=measures, says=says, one_process=True)
 
 
 def run(models: Models) -> Result:
@@ -257,6 +239,6 @@ def finding(answer: dict) -> str:
 def stands(answer: dict) -> Basis:
     """Held-out stories; head and prompts were trained once."""
     (head,), (search,) = rows_with(answer, "way", PTEC), rows_with(answer, "way", TUNED)
-    shares = head["all right"], HELD, search["all right"], HELD
-    compared = by_shares("stories with all labels right, head against search", *shares)
+    shares = head["all right"], search["all right"]
+    compared = by_shares("stories with all labels right, head against search", *shares, HELD)
     return Basis({"held-out stories": HELD}, trained=1, compared=[compared])

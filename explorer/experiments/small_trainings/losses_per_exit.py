@@ -35,9 +35,8 @@ STEPS, HEAD_STEPS, BATCH, RATE = 450, 150, 8, 3e-3
 DROP, SCALE, EVERY = 0.1, 0.2, 4  # LayerSkip's, the curriculum's step halved for so few layers
 SHOWN = 28  # tokens in the picture
 THRESHOLDS, EXAMPLE = (0.3, 0.5, 0.7, 0.9, 1.01), 0.5  # EXAMPLE: the one used in the sentences
-Heads = list[
-    Callable[[list[torch.Tensor]], torch.Tensor]
-]  # one per exit: states of all layers, L times [B, T, d] -> logits [B, T, V]
+# One per exit: states of all layers, L times [B, T, d] -> logits [B, T, V].
+Heads = list[Callable[[list[torch.Tensor]], torch.Tensor]]
 
 
 def single(model: Exits, rows: torch.Tensor) -> torch.Tensor:

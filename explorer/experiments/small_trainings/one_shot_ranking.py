@@ -10,9 +10,7 @@ all. The results on recommendation hold for these customers alone. A new item is
 the beam and the exact scores; the head must be trained again.
 """
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import fmean, median
 
 import torch
@@ -20,6 +18,7 @@ import torch
 from decoders.constraints.trie import trie_of
 from decoders.engine.engine import Engine
 from explorer.experiments import Models, progress
+from explorer.experiments.asked import Timed, timed
 from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.curves import CurvesBy
 from explorer.experiments.models.item_rankers import ItemHead, Ranking, by_beam, by_names
@@ -60,31 +59,14 @@ def texts_of(rows: torch.Tensor, names: list[list[int]]) -> torch.Tensor:
     return torch.tensor([text[:shortest] for text in texts])
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """The items after a history, the one that was taken, and the seconds that the ranking took."""
-
-    made: Ranking
-    right: int
-    seconds: float
-
-
-def ranked(models: Models, history: list[int], right: int, ask: Callable[[list[int]], Ranking]) -> Ranked:
-    """One history."""
-    start = time.perf_counter()
-    return Ranked(ask(history), right, time.perf_counter() - start)
-
-
 def settings(models: Models) -> list[Setting]:
     """All ways to rank, the exact one first; language model and head are trained here."""
     names, vocabulary = numbered(name_tokens(models))
     with progress.part(0.1):
         vectors = name_vectors(models)
     rows = histories(CUSTOMERS, LENGTH, seed=0)
-    language, head = (
-        small_llama(vocabulary, WIDTH, LAYERS, HEADS),
-        ItemHead(vectors, WIDTH, HEAD_LAYERS, HEADS),
-    )
+    language = small_llama(vocabulary, WIDTH, LAYERS, HEADS)
+    head = ItemHead(vectors, WIDTH, HEAD_LAYERS, HEADS)
     with progress.part(0.5):
         texts = texts_of(rows, names)
         fit(
@@ -117,18 +99,18 @@ def settings(models: Models) -> list[Setting]:
     return [Setting((name,), parameters={"ask": ask}, cases=asked) for name, ask in ways.items()]
 
 
-def measures(answers: list[Ranked], exact: list[Ranked]) -> Row:
+def measures(answers: list[Timed], exact: list[Timed]) -> Row:
     """Means over the questions; no time where no model was asked."""
-    lists, best = ([one.made.items for one in some] for some in (answers, exact))
+    lists, best = ([one.answer.items for one in some] for some in (answers, exact))
     ranks = [
         items.index(one.right) + 1 if one.right in items else None
         for one, items in zip(answers, lists, strict=True)
     ]
     found = [len({*items[:10]} & {*others[:10]}) for items, others in zip(lists, best, strict=True)]
-    forwards = fmean(one.made.forwards for one in answers)
+    forwards = fmean(one.answer.forwards for one in answers)
     return {
         "forwards": forwards,
-        "read": fmean(one.made.read for one in answers),
+        "read": fmean(one.answer.read for one in answers),
         "ms": 1000 * median(one.seconds for one in answers) if forwards else None,
         RECALL: recall(ranks, 10),
         "NDCG@10": ndcg(ranks, 10),
@@ -158,7 +140,7 @@ def says(rows: list[Row]) -> list[str]:
 SWEEP = Sweep(
     names=("way",),
     settings=settings,
-    decode=ranked,
+    decode=timed,
     measures=measures,
     says=says,
     chart=CurvesBy(
@@ -188,6 +170,5 @@ def finding(answer: dict) -> str:
 def stands(answer: dict) -> Basis:
     """Questions to models that were trained once."""
     (head,), (beam,) = rows_with(answer, "way", HEAD), rows_with(answer, "way", BEAM.format(20))
-    shares = head[RECALL], QUESTIONS, beam[RECALL], QUESTIONS
-    compared = by_shares("Recall@10, head against beam", *shares)
+    compared = by_shares("Recall@10, head against beam", head[RECALL], beam[RECALL], QUESTIONS)
     return Basis({"questions": QUESTIONS}, trained=1, compared=[compared])

@@ -151,7 +151,6 @@ def finding(answer: dict) -> str:
 def stands(answer: dict) -> Basis:
     """Requests, decoded greedily."""
     free, held = rows_of(answer)
-    exist = by_shares(
-        "calls that exist, constrained against free", held["exist"], REQUESTS, free["exist"], REQUESTS
-    )
+    shares = held["exist"], free["exist"]
+    exist = by_shares("calls that exist, constrained against free", *shares, REQUESTS)
     return Basis(SWEEP.sampled, compared=[exist])

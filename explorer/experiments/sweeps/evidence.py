@@ -203,5 +203,5 @@ def finding(answer: dict) -> str:
 def stands(answer: dict) -> Basis:
     """Prompts of both forms."""
     asked, stated = (rows_with(answer, "prompts", kind)[0]["right"] for kind in FORMS)
-    compared = by_shares("right answers, asked against told", asked, COUNT, stated, COUNT)
+    compared = by_shares("right answers, asked against told", asked, stated, COUNT)
     return Basis(SWEEP.sampled, compared=[compared])

@@ -42,9 +42,8 @@ COUNT, ROUNDS = 60, (1, 2, 4, 8)
 AGAIN, FEEDBACK, GENERATOR = "drawn again", "with feedback", "generator"
 WIDE = 100  # maximum characters of a message in the picture
 LENGTHS = {"list_program": 24, "python": 40, "chain": 60}  # task -> maximum tokens of an answer
-Critic = Callable[
-    [str, str, str], Content
-]  # (original prompt, last prompt, text written after it) -> its messages
+# (original prompt, last prompt, text written after it) -> its messages
+Critic = Callable[[str, str, str], Content]
 Heard = tuple[Problem, list[Message]]  # a problem, and all messages about it
 Outcome = tuple[bool, float]  # of one problem after some rounds: (right, tokens read)
 
@@ -217,9 +216,8 @@ def run(models: Models) -> Result:
 
 def finding(answer: dict) -> str:
     """Chains of sums and list programs after all rounds."""
-    last = {
-        (row["task"], row["way"]): row for row in rows_of(answer)
-    }  # the last row of a task and way has the most rounds
+    # The last row of a task and way has the most rounds.
+    last = {(row["task"], row["way"]): row for row in rows_of(answer)}
     (fed, drawn), (fed_programs, drawn_programs) = (
         [percent(last[task, way]["right"]) for way in (FEEDBACK, AGAIN)] for task in ("chain", "list_program")
     )

@@ -58,7 +58,7 @@ class Drawn:
     correlation: float | None
 
 
-def drawn(models: Models, _: str, asked: Problem | str) -> Drawn:
+def drawn(models: Models, asked: Problem | str) -> Drawn:
     """The candidates for a problem, or for the beginning of a story, whose worth is their number of words."""
     found = candidates(models, asked if isinstance(asked, str) else asked.prompt)
     if isinstance(asked, str):
@@ -107,8 +107,8 @@ def says(rows: list[Row]) -> list[str]:
 SWEEP = Sweep(
     names=(WANTED,),
     settings=lambda models: [
-        *(Setting((task,), "candidates", {}, problems_of([task], COUNT)) for task in CLOSED),
-        Setting((LONGEST,), "candidates", {}, [(text,) for text in prompts("stories", STORIES)]),
+        *(Setting((task,), cases=problems_of([task], COUNT)) for task in CLOSED),
+        Setting((LONGEST,), cases=[(text,) for text in prompts("stories", STORIES)]),
     ],
     decode=drawn,
     measures=measures,

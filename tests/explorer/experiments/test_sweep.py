@@ -9,7 +9,7 @@ import pytest
 from explorer import experiments
 from explorer.experiments.curves import Curves, CurvesBy
 from explorer.experiments.reading import rows_of
-from explorer.experiments.sweep import Difference, Setting, Sweep, titled
+from explorer.experiments.sweep import Difference, Setting, Sweep, concluded, swept, titled
 
 STORED = {answer["name"]: answer for answer in experiments.stored()}
 SWEEPS = {name: one for name, one in experiments.experiments().items() if one.sweep}
@@ -84,6 +84,57 @@ def test_a_table_with_its_intervals_by_hand():
     assert (lead.difference, doubled.difference) == (3.5, 7.0)
     assert (lead.low, lead.high) == pytest.approx((3.5 - 3.0469, 3.5 + 3.0469), abs=1e-4)
     assert (doubled.low, doubled.high) == pytest.approx((7 - 6.0939, 7 + 6.0939), abs=1e-4)
+
+
+def halves(models, number: int, by: int) -> dict:
+    """The cells of a case."""
+    return {"half": number / by, "odd": None if by == 4 else number % 2}
+
+
+def test_a_row_has_the_means_of_the_cells_of_its_cases_and_a_setting_may_do_without_a_strategy():
+    """Halves of 1, 2 and 6: 1.5 in the mean, a quarter of 6 alone: 1.5. The lead of the halves over the
+    quarters of 1, 2, 6: .25, .5, 1.5.
+    """
+    cases = [(1,), (2,), (6,)]
+    sweep = Sweep(
+        names=("divided by", "of"),
+        settings=lambda models: [
+            Setting((2, "all"), parameters={"by": 2}, cases=cases),
+            Setting((4, "all"), parameters={"by": 4}, cases=cases),
+            Setting((3, "last"), parameters={"by": 3}, cases=cases[2:]),
+            Setting((5, "fixed"), parameters={"number": 5, "by": 5}),
+        ],
+        decode=halves,
+        within="of",
+        says=lambda rows: [f"{len(rows)} rows."],
+        differences=(Difference("halves", "half", lambda rows: (rows[0], rows[1])),),
+        one_process=True,
+    )
+    made = swept({}, sweep)
+    found = concluded(made, sweep, before=["First: -1."], after=["Last."], calls=["a call"])
+    assert found.columns == ["divided by", "of", "half", "odd"]
+    assert found.rows == [
+        [2, "all", 1.5, pytest.approx(1 / 3)],
+        [4, "all", 0.75, None],
+        [3, "last", 2.0, 0],
+        [5, "fixed", 1.0, 1],
+    ]
+    assert found.says == ["First: −1.", "4 rows.", "Last."] and found.calls == ["a call"]
+    assert found.compared[0].difference == pytest.approx((0.25 + 0.5 + 1.5) / 3)
+
+
+def test_a_measure_may_fill_a_column_that_the_setting_leaves_open():
+    sweep = Sweep(
+        names=("machine", "way"),
+        settings=lambda models: [Setting((None, way), parameters={"way": way}) for way in ("plain", "fast")],
+        decode=lambda models, way: len(way),
+        measures=lambda sizes, _: [{"machine": name, "size": n * sizes[0]} for n, name in enumerate("ab", 1)],
+        says=lambda rows: [],
+        order=lambda row: row["machine"],
+        one_process=True,
+    )
+    rows = [["a", "plain", 5], ["a", "fast", 4], ["b", "plain", 10], ["b", "fast", 8]]
+    assert (sweep.run({}).columns, sweep.run({}).rows) == (["machine", "way", "size"], rows)
 
 
 def test_rows_are_sorted_after_they_were_compared():

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from decoders.lane import Lane, Limits
+from explorer.experiments.asked import Timed
 from explorer.experiments.models.tuned_prompt import (
     IGNORED,
     Answer,
@@ -18,7 +19,6 @@ from explorer.experiments.models.tuned_prompt import (
 )
 from explorer.experiments.small_trainings import label_head
 from explorer.experiments.small_trainings.label_head import (
-    Answered,
     measures,
     predicted,
     searcher,
@@ -130,8 +130,8 @@ def test_without_a_prompt_the_search_is_the_strategy_of_that_name(target):
 
 def test_answers_are_judged_as_sets():
     some = [
-        Answered(Answer({0: 0.9, 1: 0.4, 3: 0.7}, 1, 10), {0, 1}, 0.004),
-        Answered(Answer({2: 0.8, 1: 0.1}, 1, 10), {2}, 0.006),
+        Timed(Answer({0: 0.9, 1: 0.4, 3: 0.7}, 1, 10), {0, 1}, 0.004),
+        Timed(Answer({2: 0.8, 1: 0.1}, 1, 10), {2}, 0.006),
     ]
     assert sorted(predicted(some)) == [(0.7, False), (0.8, True), (0.9, True)]
     cells = list(measures(some, some).values())
