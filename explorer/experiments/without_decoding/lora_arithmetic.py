@@ -170,8 +170,8 @@ SWEEP = Sweep(
 
 def finding(answer: dict) -> str:
     """The even sum of factors against the target and against the module itself."""
-    at = {(row["module"], row["weight"]): row for row in rows_of(answer)}
-    base, even = at[ALONE, 0.0], at[FACTORS, 0.5]
+    rows = grouped(rows_of(answer), "module")
+    base, even = rows[ALONE][SCALES.index(0.0)], rows[FACTORS][WEIGHTS.index(0.5)]
     return (
         f"When two fine-tunings are added half and half without training, the loss on the texts of the one "
         f"{moved(base['Verilog'], even['Verilog'])} nats, and on those of the other "
