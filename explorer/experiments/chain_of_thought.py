@@ -24,7 +24,7 @@ from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models.group_words import BUDGETS, Batch, Group, batch, groups, points
 from explorer.experiments.models.small_llama import small_llama
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import Row, grouped, percent, rows_of, rows_with
+from explorer.experiments.reading import Row, grouped, percent, rows_with
 from explorer.experiments.sweep import Setting, Sweep, concluded, swept
 from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.tasks.problem import Problem, lines
@@ -188,15 +188,18 @@ def run(models: Models) -> Result:
         unsure = uncertain(model, unseen(group, budget, LONGEST))
         at = map(float, points(LONGEST, budget(LONGEST)))
         curves.append(Line(", ".join(setting.names), list(zip(at, unsure, strict=True))))
-    title = "How unsure the model is of each product in A5"
-    chart = Chart(title, "letters multiplied", "nats", curves)
+    chart = Chart("How unsure the model is of each product in A5", "letters multiplied", "nats", curves)
     return concluded(made, SWEEP, after=of_target(models), chart=chart)
+
+
+def hardest(answer: dict) -> dict[str, float]:
+    """Budget -> the share of right answers to the longest words in A5."""
+    return {row["written"]: row[f"right at {LENGTHS[-1]}"] for row in rows_with(answer, "group", "A5")}
 
 
 def finding(answer: dict) -> str:
     """A5 with all products and with none."""
-    last = f"right at {LENGTHS[-1]}"
-    shares = {row["written"]: row[last] for row in rows_of(answer) if row["group"] == "A5"}
+    shares = hardest(answer)
     return (
         f"A small model multiplies {LENGTHS[-1]} permutations right in {percent(shares['n'])} of the cases "
         f"if it writes down each product, in {percent(shares['log n'])} with a few of them, and in "
@@ -206,8 +209,7 @@ def finding(answer: dict) -> str:
 
 def stands(answer: dict) -> Basis:
     """Words of each length, read by models that were trained once."""
-    last = f"right at {LENGTHS[-1]}"
-    shares = {row["written"]: row[last] for row in rows_with(answer, "group", "A5")}
+    shares = hardest(answer)
     compared = [
         by_shares(f"right answers, all products against {name}", shares["n"], shares[name], WORDS)
         for name in ("log n", "none")

@@ -178,8 +178,7 @@ def drawn(one: Read, row: torch.Tensor, tokens: list[str]) -> TokenMap:
 def run(models: Models) -> Result:
     """Rows for each mixture: consecutive tokens, then what was verified; curves of the latter."""
     with progress.part(0.1):
-        text = own_text(models, ROWS + HELD_OUT, LENGTH)
-    rows, held = text[:ROWS], text[ROWS:]
+        rows, held = own_text(models, ROWS + HELD_OUT, LENGTH).split([ROWS, HELD_OUT])
     vocabulary = models["target"].engine.vocabulary
     strengths = progress.each(STRENGTHS.items(), until=0.7)
     small = {name: trained(rows, vocabulary, strength) for name, strength in strengths}

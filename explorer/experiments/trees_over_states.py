@@ -44,8 +44,7 @@ class Written:
 def trained(models: Models) -> tuple[Hybrid, Hybrid, torch.Tensor]:
     """(target, draft distilled from it, texts that neither has read)."""
     with progress.part(0.1):
-        rows = own_text(models, ROWS + TEXTS, LENGTH)
-    train, held = rows[:ROWS], rows[ROWS:]
+        train, held = own_text(models, ROWS + TEXTS, LENGTH).split([ROWS, TEXTS])
     vocabulary = models["target"].engine.vocabulary
     torch.manual_seed(0)
     target, draft = Hybrid(vocabulary), Hybrid(vocabulary, width=48, layers=2, attends=-1)

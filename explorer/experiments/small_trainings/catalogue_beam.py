@@ -29,7 +29,7 @@ from explorer.experiments.models.item_codes import (
 )
 from explorer.experiments.models.small import fit
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import Row, percent, rows_of, rows_with
+from explorer.experiments.reading import Row, percent, rows_with
 from explorer.experiments.small_trainings.toy_catalogue import (
     NAMES,
     histories,
@@ -42,6 +42,7 @@ from explorer.experiments.sweep import Setting, Sweep, concluded, swept
 PAPERS = ("recgpt",)
 PUBLISHED: Widths = (10, 5, 20)
 WIDTHS: tuple[Widths, ...] = ((1, 1, 1), (5, 3, 10), PUBLISHED, (40, 20, 80), (512, 512, 512))
+LABELS = {widths: " / ".join(map(str, widths)) for widths in WIDTHS}
 WIDTH, LAYERS, HEADS = 96, 3, 4
 CUSTOMERS, LENGTH, STEPS, BATCH, RATE = 4000, 8, 1500, 16, 2e-3
 QUESTIONS, RANDOM_QUESTIONS, RANDOM_CODES = 400, 1000, 64
@@ -92,11 +93,12 @@ def asked(models: Models) -> list[Question]:
 
 def settings(models: Models) -> list[Setting]:
     """Beams of all widths, and the sums of all items, on the questions of both sets."""
-    ways = {" / ".join(map(str, widths)): widths for widths in WIDTHS} | {SUMS: None}
+    ways = {label: widths for widths, label in LABELS.items()} | {SUMS: None}
+    sets = {TRAINED: asked(models), "random": random_questions()}
+    cases = {name: [(question,) for question in questions] for name, questions in sets.items()}
     return [
-        Setting((name, label), parameters={"widths": widths}, cases=questions)
-        for name, some in ((TRAINED, asked(models)), ("random", random_questions()))
-        for questions in [[(one,) for one in some]]
+        Setting((name, label), parameters={"widths": widths}, cases=cases[name])
+        for name in sets
         for label, widths in ways.items()
     ]
 
@@ -157,13 +159,12 @@ def drawn(logits: torch.Tensor, codes: torch.Tensor, root: TrieNode, _: int | No
 def says(rows: list[Row]) -> list[str]:
     """The widest beam, and the published one against the sums."""
     by = {(row["scores"], row["widths"]): row for row in rows}
-    label = " / ".join(map(str, PUBLISHED))
-    full, beams, sums = (by[TRAINED, name] for name in (" / ".join(map(str, WIDTHS[-1])), label, SUMS))
+    full, beams, sums = (by[TRAINED, name] for name in (LABELS[WIDTHS[-1]], LABELS[PUBLISHED], SUMS))
     return [
         f"A beam as wide as the catalogue puts the best item first in {full[FIRST]:.0%} of the questions: it "
         "equals the sums of all items.",
-        f"The beam of {label} evaluates {beams[EVALUATED]:.0f} codes of the trained model; the sums need "
-        f"{sums[EVALUATED]:.0f} numbers and no search, since no prediction depends on another.",
+        f"The beam of {LABELS[PUBLISHED]} evaluates {beams[EVALUATED]:.0f} codes of the trained model; the "
+        f"sums need {sums[EVALUATED]:.0f} numbers and no search, since no prediction depends on another.",
     ]
 
 
@@ -204,20 +205,17 @@ def run(models: Models) -> Result:
 
 def finding(answer: dict) -> str:
     """How often the published widths miss the best item."""
-    label = " / ".join(map(str, PUBLISHED))
-    known = {row["scores"]: row["best first"] for row in rows_of(answer) if row["widths"] == label}
+    known = {row["scores"]: row[FIRST] for row in rows_with(answer, "widths", LABELS[PUBLISHED])}
     return (
-        "A beam of the published widths puts the best of 512 items first in "
-        f"{percent(known['trained model'])} of the questions with a trained model and in "
-        f"{percent(known['random'])} with random scores, where adding up four numbers for each item never "
-        "misses it."
+        f"A beam of the published widths puts the best of 512 items first in {percent(known[TRAINED])} of "
+        f"the questions with a trained model and in {percent(known['random'])} with random scores, where "
+        "adding up four numbers for each item never misses it."
     )
 
 
 def stands(answer: dict) -> Basis:
     """Questions to a model that was trained once; random scores have questions of their own."""
-    label = " / ".join(map(str, PUBLISHED))
-    best = {row["scores"]: row["best first"] for row in rows_with(answer, "widths", label)}
+    best = {row["scores"]: row[FIRST] for row in rows_with(answer, "widths", LABELS[PUBLISHED])}
     shares, many = (best[TRAINED], best["random"]), (QUESTIONS, RANDOM_QUESTIONS)
     compared = by_shares("best item first, trained against random", *shares, *many)
     units = {"questions": QUESTIONS, "questions with random scores": RANDOM_QUESTIONS}

@@ -73,8 +73,8 @@ def settings(models: Models) -> list[Setting]:
     """Every recipe with every pattern, on texts that the target wrote."""
     with progress.part(0.2):
         wrote = own_text(models, TEXTS + HELD_OUT, LENGTH)
-    texts = by_frequency(wrote, wrote[:-HELD_OUT], FREQUENT)
-    given = {"rows": texts[:-HELD_OUT], "held": texts[-HELD_OUT:]}
+    rows, held = by_frequency(wrote, wrote[:-HELD_OUT], FREQUENT).split([TEXTS, HELD_OUT])
+    given = {"rows": rows, "held": held}
     return [Setting((recipe,), recipe, given, PATTERNS) for recipe in ("dense", *RECIPES)]
 
 

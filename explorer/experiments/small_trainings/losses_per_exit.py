@@ -156,8 +156,7 @@ def run(models: Models) -> Result:
     """One row per recipe."""
     with progress.part(0.1):
         wrote = own_text(models, TEXTS + HELD_OUT, LENGTH)
-    texts = by_frequency(wrote, wrote[:-HELD_OUT], FREQUENT)
-    rows, held = texts[:-HELD_OUT], texts[-HELD_OUT:]
+    rows, held = by_frequency(wrote, wrote[:-HELD_OUT], FREQUENT).split([TEXTS, HELD_OUT])
     recipes = progress.each(("single exit", "LayerSkip", "joint exits"), until=0.8)
     known = {name: trained(name, FREQUENT + 1, rows) for name in recipes}
     plain = known["single exit"]

@@ -48,8 +48,8 @@ def asked(models: Models, model: torch.nn.Module, mode: str) -> Row:
     rows = mode_model.rows_of(mode, pairs, -1)
     with torch.no_grad():
         loss = float(mode_model.loss_of(model, rows))
-    asked = pairs[:WRITTEN] if mode != "encoder" else []
-    wrote = [mode_model.written(model, mode, says) == body for says, body in asked]
+    functions = pairs[:WRITTEN] if mode != "encoder" else []
+    wrote = [mode_model.written(model, mode, says) == body for says, body in functions]
     return {LOSS: loss, FILLED: mode_model.filled(model, rows), WROTE: fmean(wrote) if wrote else None}
 
 

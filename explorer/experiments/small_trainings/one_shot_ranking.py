@@ -67,16 +67,12 @@ def settings(models: Models) -> list[Setting]:
     rows = histories(CUSTOMERS, LENGTH, seed=0)
     language = small_llama(vocabulary, WIDTH, LAYERS, HEADS)
     head = ItemHead(vectors, WIDTH, HEAD_LAYERS, HEADS)
+
+    def loss(some: torch.Tensor) -> torch.Tensor:
+        return next_loss(language(some).logits, some)
+
     with progress.part(0.5):
-        texts = texts_of(rows, names)
-        fit(
-            language.parameters(),
-            lambda some: next_loss(language(some).logits, some),
-            texts,
-            STEPS,
-            BATCH,
-            RATE,
-        )
+        fit(language.parameters(), loss, texts_of(rows, names), STEPS, BATCH, RATE)
     with progress.part(0.5):
         fit(head.parameters(), lambda some: next_loss(head(some), some), rows, STEPS, BATCH, RATE)
     engine, trie = Engine(language.eval().requires_grad_(False)), trie_of(names)

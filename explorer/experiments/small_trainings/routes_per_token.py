@@ -163,8 +163,7 @@ def shares(table: list[list[Cell]]) -> Heat:
 def run(models: Models) -> Result:
     """One row per number of big blocks."""
     with progress.part(0.05):
-        texts = own_text(models, TEXTS + HELD_OUT, LENGTH)
-    rows, held = texts[:-HELD_OUT], texts[-HELD_OUT:]
+        rows, held = own_text(models, TEXTS + HELD_OUT, LENGTH).split([TEXTS, HELD_OUT])
     with progress.part(0.4):
         duo = trained(models, rows)
     layers, generator = len(duo.small), torch.Generator().manual_seed(0)

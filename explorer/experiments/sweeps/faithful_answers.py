@@ -121,7 +121,7 @@ def measures(questions: list[Drawn], plain: list[Drawn]) -> Row:
         "to": min(1.0, share + half),
         "its own": fmean(own for question in questions for own in question.own),
         "overlap": fmean(shared for question in questions for shared in question.overlaps),
-        "gained bits": gained_bits(questions),
+        "gained bits": gained_bits(one.gains for one in questions),
         "forwards per token": sum(one.forwards for one in questions) / sum(one.tokens for one in questions),
         "ahead": ahead,
         "± error": error,

@@ -65,10 +65,9 @@ def calibration(way: str, traces: list[Trace]) -> list[str]:
     if not pairs:
         return []
     return [
-        f"{way[0].upper()}{way[1:]}: it predicted that "
-        f"{fmean(probability for probability, _ in pairs):.0%} of {len(pairs)} tested tokens would be "
-        f"accepted, and {fmean(came for _, came in pairs):.0%} were; over ten bins it is off by "
-        f"{calibration_error(pairs, BINS):.3f} on average."
+        f"{way[0].upper()}{way[1:]}: it predicted that {fmean(probability for probability, _ in pairs):.0%} "
+        f"of {len(pairs)} tested tokens would be accepted, and {fmean(came for _, came in pairs):.0%} were; "
+        f"over ten bins it is off by {calibration_error(pairs, BINS):.3f} on average."
     ]
 
 

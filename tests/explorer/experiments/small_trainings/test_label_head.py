@@ -18,12 +18,7 @@ from explorer.experiments.models.tuned_prompt import (
     positive_weights,
 )
 from explorer.experiments.small_trainings import label_head
-from explorer.experiments.small_trainings.label_head import (
-    measures,
-    predicted,
-    searcher,
-    tuned_head,
-)
+from explorer.experiments.small_trainings.label_head import measures, predicted, searcher, tuned_head
 from explorer.experiments.small_trainings.toy_topics import LABELS, TOPICS, stories
 
 STORIES = stories(12, 0, True)
