@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from explorer.experiments import Cell, Chart, Models, Result, progress
+from explorer.experiments import Cell, Models, Result, progress
 from explorer.experiments.asked import decoded
 from explorer.experiments.basis import Compared, by_pairs
-from explorer.experiments.pictures import Picture
+from explorer.experiments.pictures import Chart, Picture
 from explorer.experiments.reading import Row, minus
 from explorer.experiments.spread import over
 
