@@ -1,7 +1,11 @@
 """What the experiments ask: prompts of several kinds, decoded by a strategy. Knows no experiment."""
 
-from collections.abc import Iterable, Sequence
+import gzip
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import product
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -10,6 +14,7 @@ from decoders.lane import Lane, Limits
 from decoders.registry import strategies
 from decoders.trace.trace import Trace
 from explorer.experiments import Models
+from explorer.off_loop import encoded
 from explorer.runs.callbacks import CALLBACKS
 from explorer.tasks import HELD_OUT_SEED, Problem, problems
 from explorer.timing import PROMPTS
@@ -67,11 +72,31 @@ def decoded(
     return Lane(strategy, ids, models, parameters, seed, Limits(tokens), callbacks=CALLBACKS).run()
 
 
+@dataclass(frozen=True)
+class Timed:
+    """The answer to a question, the right one, and the seconds that the answer took."""
+
+    answer: Any
+    right: Any
+    seconds: float
+
+
+def timed(models: Models, question: Any, right: Any, ask: Callable[[Any], Any]) -> Timed:
+    """One way to answer a question, for sweeps whose settings are such ways."""
+    start = perf_counter()
+    return Timed(ask(question), right, perf_counter() - start)
+
+
 def text_of(models: Models, tokens: Sequence[int]) -> str:
     """The text of some of the target's tokens, without end-of-text tokens."""
     target = models["target"]
     plain = b"".join(target.bytes_of(token) for token in tokens if token not in target.eos)
     return plain.decode("utf-8", "replace")
+
+
+def packed(trace: Trace) -> str:
+    """A trace file as the page opens it: compressed, in base64."""
+    return b64encode(gzip.compress(encoded(trace.to_json(), finite=True).encode(), mtime=0)).decode()
 
 
 def own_logprob(models: Models, prompt: list[int], text: Sequence[int]) -> float:

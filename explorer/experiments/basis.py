@@ -13,6 +13,7 @@ from statistics import fmean, stdev
 
 from visualizers.analysis.calibration import wilson
 
+FAR_ABOVE = "the loss is far above that of the target that wrote the text"  # for `Basis.unfinished`
 NORMAL = 1.96  # standard errors to either side of a 95% interval of many cases
 
 
@@ -132,10 +133,12 @@ def by_wins(what: str, won: int, lost: int, cases: int) -> Compared:
     return Compared(what, (won - lost) / cases, gap - reach, gap + reach)
 
 
-def by_shares(what: str, share: float, cases: int, other: float, others: int) -> Compared:
+def by_shares(what: str, share: float, other: float, cases: int, others: int | None = None) -> Compared:
     """The difference of two shares as if they were of independent cases (Newcombe 1998): wider than for the
-    same cases, where which were right in both ways is not known.
+    same cases, where which were right in both ways is not known. others: cases of the other share, if not as
+    many.
     """
+    others = cases if others is None else others
     low, high = wilson(round(share * cases), cases)
     under, upper = wilson(round(other * others), others)
     gap = share - other

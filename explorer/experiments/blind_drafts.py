@@ -127,7 +127,8 @@ def run(models: Models) -> Result:
     drafts = {UNTUNED: base.model}
     for name, sees in progress.each([(BLIND, False), (SEEING, True)], until=0.8):
         drafts[name] = tuned(base.model, captioner, scenes, sees)
-    ratio = size(captioner) / size(base.model)
+    size = captioner.num_parameters()
+    ratio = size / base.model.num_parameters()
     rows, shown = [], {}
     for name, model in progress.each(drafts.items()):
         pairs = []
@@ -157,30 +158,22 @@ def run(models: Models) -> Result:
         "One record: words of the scene, and what each draft guesses", "yes", words,
         ["word of the scene", *shown], values,
     )  # fmt: skip
-    lines = [Line(f"gamma {g}", [[at, r[3]] for at, r in enumerate(of(rows, g), start=1)]) for g in GAMMAS]
+    lines = [
+        Line(f"gamma {g}", [[at, r[3]] for at, r in enumerate((r for r in rows if r[1] == g), start=1)])
+        for g in GAMMAS
+    ]
     chart = Chart("MBSU of the drafts, in the table's order", "draft", "MBSU", lines)
     says = [
-        f"The target has {size(captioner):,} parameters, {ratio:.1f} times as many as a draft; "
-        f"of the tokens of the {HELD_OUT} decoded records {share([m for _, m in flat]):.0%} are words of the "
-        "scene.",
+        f"The target has {size:,} parameters, {ratio:.1f} times as many as a draft; of the tokens of the "
+        f"{HELD_OUT} decoded records {share([m for _, m in flat]):.0%} are words of the scene.",
         *(gained(rows, gamma) for gamma in GAMMAS),
     ]
     return Result(COLUMNS, rows, says, chart, pictures=[picture])
 
 
-def of(rows: list[list], gamma: int) -> list[list]:
-    """The rows with this gamma."""
-    return [row for row in rows if row[1] == gamma]
-
-
-def size(model: torch.nn.Module) -> int:
-    """The number of parameters of a model."""
-    return sum(p.numel() for p in model.parameters())
-
-
 def gained(rows: list[list], gamma: int) -> str:
     """Compares the drafts at one gamma."""
-    each = ", ".join(f"{row[0]} {two(row[3])}" for row in of(rows, gamma))
+    each = ", ".join(f"{row[0]} {two(row[3])}" for row in rows if row[1] == gamma)
     return f"MBSU at gamma {gamma}: {each}."
 
 

@@ -17,9 +17,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from decoders.models.expert_routing import routers
 
 SHARPNESS = 100.0  # of the sigmoid that approximates whether an expert is active
-Reader = Callable[
-    [torch.Tensor], torch.Tensor
-]  # ids [B, T] -> whether each token needs each expert [L, B, T, E]
+# ids [B, T] -> whether each token needs each expert [L, B, T, E]
+Reader = Callable[[torch.Tensor], torch.Tensor]
 
 
 class BlockFFN(nn.Module):

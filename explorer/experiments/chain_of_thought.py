@@ -18,13 +18,14 @@ from torch.nn import functional as F
 from transformers import LlamaForCausalLM
 
 from decoders.logits.distributions import entropies
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, text_of
 from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models.group_words import BUDGETS, Batch, Group, batch, groups, points
 from explorer.experiments.models.small_llama import small_llama
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import percent, rows_of, rows_with
+from explorer.experiments.reading import Row, grouped, percent, rows_with
+from explorer.experiments.sweep import Setting, Sweep, concluded, swept
 from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.tasks.problem import Problem, lines
 
@@ -35,6 +36,7 @@ STEPS = {"Z2": 200, "S3": 250, "A5": 600}  # enough to learn the products; the s
 BATCH, RATE, RISES = 64, 3e-3, 50
 WORDS = 256  # test words of each length
 ASKED, COUNT, TOKENS = ("chain", "word_problem", "column_sum"), 40, 60
+UNSURE = "highest entropy"
 FIRST = "answer"  # forced beginning where the target must answer at once
 Budget = Callable[[int], int]
 
@@ -120,59 +122,84 @@ def of_target(models: Models) -> list[str]:
     return says
 
 
-def run(models: Models) -> Result:
-    """One row per group and budget."""
-    rows: list[list[Cell]] = []
-    strips, curves = [], []
-    for group in progress.each(groups(), 0.9, lambda one: STEPS[one.name]):
-        shares = []
-        for name, budget in progress.each(BUDGETS.items()):
-            model = trained(group, budget)
-            by_length = [fmean(right(model, unseen(group, budget, n))) for n in LENGTHS]
-            unsure = uncertain(model, unseen(group, budget, LONGEST))
-            shares.append(by_length)
-            rows.append([group.name, name, budget(LONGEST), *by_length, max(unsure), math.log(group.order)])
-            at = points(LONGEST, budget(LONGEST))
-            curves.append(Line(f"{group.name}, {name}", list(zip(map(float, at), unsure, strict=True))))
-        strips.append(
-            Strip(group.name, list(BUDGETS), [list(column) for column in zip(*shares, strict=True)])
+def settings(models: Models) -> list[Setting]:
+    """Every group with every budget, for each of which a model is trained here."""
+    return [
+        Setting(
+            (group.name, name), parameters={"group": group, "budget": budget, "model": trained(group, budget)}
         )
-    columns = ["group", "written", f"products at {LONGEST}", *(f"right at {n}" for n in LENGTHS)]
-    columns += ["highest entropy", "entropy of a guess"]
-    heat = Heat(
-        "Right answers by length of the word",
-        "share of right answers; rows: products that are written down first",
-        [str(n) for n in LENGTHS],
-        strips,
-        0.0,
-        1.0,
-    )
-    hard = [curve for curve in curves if curve.label.startswith("A5")]
-    chart = Chart("How unsure the model is of each product in A5", "letters multiplied", "nats", hard)
-    return Result(columns, rows, [*conclusions(rows), *of_target(models)], chart, pictures=[heat])
+        for group in progress.each(groups(), 0.9, lambda one: STEPS[one.name])
+        for name, budget in progress.each(BUDGETS.items())
+    ]
 
 
-def conclusions(rows: list[list[Cell]]) -> list[str]:
-    """The conclusions for the longest words, as sentences."""
-    says = []
-    for name in dict.fromkeys(row[0] for row in rows):
-        shares = [row[2 + len(LENGTHS)] for row in rows if row[0] == name]
+def tested(models: Models, group: Group, budget: Budget, model: LlamaForCausalLM) -> Row:
+    """How often a model is right at each length, and how unsure it is."""
+    return {
+        f"products at {LONGEST}": budget(LONGEST),
+        **{f"right at {n}": fmean(right(model, unseen(group, budget, n))) for n in LENGTHS},
+        UNSURE: max(uncertain(model, unseen(group, budget, LONGEST))),
+        "entropy of a guess": math.log(group.order),
+    }
+
+
+def says(rows: list[Row]) -> list[str]:
+    """Each group's longest words, and how unsure the models are in A5."""
+    sentences = []
+    for name, own in grouped(rows, "group").items():
+        shares = [row[f"right at {LENGTHS[-1]}"] for row in own]
         words = ", ".join(f"{percent(share)} with {b}" for share, b in zip(shares, BUDGETS, strict=True))
         order = "more products never hurt" if shares == sorted(shares) else "more products do not always help"
-        says.append(f"{name}, words of {LENGTHS[-1]} letters: {words} written down; {order}.")
-    *_, unsure, guess = next(row for row in rows if row[:2] == ["A5", "none"])
-    *_, sure, _ = next(row for row in rows if row[:2] == ["A5", "n"])
-    says.append(
-        f"In A5 the entropy of an answer at once is {unsure:.2f} nats, where a mere guess has {guess:.2f}; "
-        f"with all products written down no token has more than {sure:.3f}."
-    )
-    return says
+        sentences.append(f"{name}, words of {LENGTHS[-1]} letters: {words} written down; {order}.")
+    hard = {row["written"]: row for row in rows if row["group"] == "A5"}
+    return [
+        *sentences,
+        f"In A5 the entropy of an answer at once is {hard['none'][UNSURE]:.2f} nats, where a mere guess has "
+        f"{hard['none']['entropy of a guess']:.2f}; with all products written down no token has more than "
+        f"{hard['n'][UNSURE]:.3f}.",
+    ]
+
+
+def picture(rows: list[Row]) -> Heat:
+    """The shares of right answers by group, length and budget."""
+    strips = [
+        Strip(name, list(BUDGETS), [[row[f"right at {n}"] for row in own] for n in LENGTHS])
+        for name, own in grouped(rows, "group").items()
+    ]
+    says = "share of right answers; rows: products that are written down first"
+    return Heat("Right answers by length of the word", says, [str(n) for n in LENGTHS], strips, 0.0, 1.0)
+
+
+SWEEP = Sweep(
+    names=("group", "written"),
+    settings=settings,
+    decode=tested,
+    says=says,
+    pictures=lambda rows: [picture(rows)],
+    one_process=True,
+)
+
+
+def run(models: Models) -> Result:
+    """The sweep, with how unsure the models of A5 are along a word; and the same question to the target."""
+    made, curves = swept(models, SWEEP), []
+    for setting in made.settings[-len(BUDGETS) :]:
+        group, budget, model = setting.parameters.values()
+        unsure = uncertain(model, unseen(group, budget, LONGEST))
+        at = map(float, points(LONGEST, budget(LONGEST)))
+        curves.append(Line(", ".join(setting.names), list(zip(at, unsure, strict=True))))
+    chart = Chart("How unsure the model is of each product in A5", "letters multiplied", "nats", curves)
+    return concluded(made, SWEEP, after=of_target(models), chart=chart)
+
+
+def hardest(answer: dict) -> dict[str, float]:
+    """Budget -> the share of right answers to the longest words in A5."""
+    return {row["written"]: row[f"right at {LENGTHS[-1]}"] for row in rows_with(answer, "group", "A5")}
 
 
 def finding(answer: dict) -> str:
     """A5 with all products and with none."""
-    last = f"right at {LENGTHS[-1]}"
-    shares = {row["written"]: row[last] for row in rows_of(answer) if row["group"] == "A5"}
+    shares = hardest(answer)
     return (
         f"A small model multiplies {LENGTHS[-1]} permutations right in {percent(shares['n'])} of the cases "
         f"if it writes down each product, in {percent(shares['log n'])} with a few of them, and in "
@@ -182,10 +209,9 @@ def finding(answer: dict) -> str:
 
 def stands(answer: dict) -> Basis:
     """Words of each length, read by models that were trained once."""
-    last = f"right at {LENGTHS[-1]}"
-    shares = {row["written"]: row[last] for row in rows_with(answer, "group", "A5")}
+    shares = hardest(answer)
     compared = [
-        by_shares(f"right answers, all products against {name}", shares["n"], WORDS, shares[name], WORDS)
+        by_shares(f"right answers, all products against {name}", shares["n"], shares[name], WORDS)
         for name in ("log n", "none")
     ]
     return Basis({"words": WORDS}, trained=1, compared=compared)

@@ -29,7 +29,7 @@ class Curves:
     where: Callable[[Row], bool] = every
     log: bool = False
 
-    def chart(self, rows: list[Row]) -> Chart:
+    def __call__(self, rows: list[Row]) -> Chart:
         """The chart of a table's rows."""
         drawn = [row for row in rows if self.where(row)]
         lines = [Line(label, line(drawn, points)) for label, points in self.lines.items()]
@@ -56,7 +56,7 @@ class CurvesBy:
     where: Callable[[Row], bool] = every
     log: bool = False
 
-    def chart(self, rows: list[Row]) -> Chart:
+    def __call__(self, rows: list[Row]) -> Chart:
         """The chart of a table's rows."""
         groups: dict[str, list[Row]] = {}
         for row in filter(self.where, rows):

@@ -11,7 +11,6 @@ blocks and MLPs of different layers, as many of each. Then the pruned models dra
 `speculative`, greedily. A search stands in the table with the set of its median seed.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, median
@@ -195,7 +194,10 @@ def run(models: Models) -> Result:
     table = torch.stack([everything.scores(one, whole) for one in progress.each(every, 0.7)], 1)
     known = {one: at for at, one in enumerate(every)}
     looked = {how: Looked(known, scores[:, :-HELD_OUT]) for how, scores in zip(SCORES, table, strict=True)}
-    ranks = {one: rank for rank, one in enumerate(sorted(every, key=held(table, known)), 1)}
+    unseen = (
+        table[0, :, -HELD_OUT:].mean(1).tolist()
+    )  # the divergence of each set on texts that no search sees
+    ranks = {one: rank for rank, one in enumerate(sorted(every, key=lambda one: unseen[known[one]]), 1)}
     ways: dict[str, tuple[Blocks, list]] = {
         name: (one, [None] * 3) for name, one in simple_ways(judge, layers, drops).items()
     }
@@ -209,7 +211,7 @@ def run(models: Models) -> Result:
     with progress.part(0.5):
         sizes = {"initial": INITIAL, "children": CHILDREN}
         ways["blocks"] = evolve(judge.fitness, layers, drops, **sizes)[-1].parent, [1, None, None]
-    ways["best of all"] = every[table[0, :, -HELD_OUT:].mean(1).argmin()], [None] * 3
+    ways["best of all"] = min(every, key=ranks.__getitem__), [None] * 3
     rows_out: list[list[Cell]] = []
     wrote = {}
     for name, (blocks, searched) in progress.each(ways.items()):
@@ -230,12 +232,6 @@ def run(models: Models) -> Result:
     chart = Chart("Searches that stand at the optimum", "sets scored", "share of the seeds", lines)
     says = conclusions(rows_out, len(every), layers, drops, histories["evolved"][0][-1].scored)
     return Result(COLUMNS, rows_out, says, chart, compared=compared)
-
-
-def held(table: torch.Tensor, known: dict[Blocks, int]) -> Callable[[Blocks], float]:
-    """The divergence of a set on the texts that no search has seen. table [2, sets, rows]."""
-    means = table[0, :, -HELD_OUT:].mean(1).tolist()
-    return lambda one: means[known[one]]
 
 
 def found_by(histories: list[list[Generation]], optimum: Blocks) -> list[list[float]]:

@@ -18,7 +18,7 @@ from decoders.trace.events import Commit, Propose
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
-from explorer.experiments.basis import Basis
+from explorer.experiments.basis import FAR_ABOVE, Basis
 from explorer.experiments.block_ffn import (
     Reader,
     Steered,
@@ -31,7 +31,7 @@ from explorer.experiments.block_ffn import (
     unused,
 )
 from explorer.experiments.measures import tokens_per_forward
-from explorer.experiments.models.small import fit, own_text, words
+from explorer.experiments.models.small import fit, held_out_loss, own_text, words
 from explorer.experiments.pictures import TokenMap
 from explorer.experiments.reading import percent, rows_of
 
@@ -119,13 +119,6 @@ def trained(rows: torch.Tensor, vocabulary: int, strength: float) -> torch.nn.Mo
 
 
 @torch.inference_mode()
-def held_out_loss(model: torch.nn.Module, rows: torch.Tensor) -> float:
-    """Held-out loss in nats per token."""
-    logits = model(rows.to(model.device)).logits[:, :-1].float().cpu()
-    return float(F.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten()))
-
-
-@torch.inference_mode()
 def skipped(model: torch.nn.Module, rows: torch.Tensor) -> float:
     """The largest change of a logit when inactive experts are not computed."""
     whole = model(rows).logits
@@ -185,8 +178,7 @@ def drawn(one: Read, row: torch.Tensor, tokens: list[str]) -> TokenMap:
 def run(models: Models) -> Result:
     """Rows for each mixture: consecutive tokens, then what was verified; curves of the latter."""
     with progress.part(0.1):
-        text = own_text(models, ROWS + HELD_OUT, LENGTH)
-    rows, held = text[:ROWS], text[ROWS:]
+        rows, held = own_text(models, ROWS + HELD_OUT, LENGTH).split([ROWS, HELD_OUT])
     vocabulary = models["target"].engine.vocabulary
     strengths = progress.each(STRENGTHS.items(), until=0.7)
     small = {name: trained(rows, vocabulary, strength) for name, strength in strengths}
@@ -236,8 +228,4 @@ def finding(answer: dict) -> str:
     )
 
 
-STANDS = Basis(
-    {"prompts": PROMPTS, "held-out texts": HELD_OUT},
-    trained=1,
-    unfinished="the loss is far above that of the target that wrote the text",
-)
+STANDS = Basis({"prompts": PROMPTS, "held-out texts": HELD_OUT}, trained=1, unfinished=FAR_ABOVE)

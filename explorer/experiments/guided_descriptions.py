@@ -23,8 +23,8 @@ from explorer.corpus import MIDDLE_PROMPT, around, first_sentences, read_stories
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.reading import highest, moved, percent, rows_of
+from explorer.experiments.statistics import lead
 from explorer.experiments.sweeps.evidence import words
-from explorer.experiments.sweeps.faithful_answers import error
 
 PAPERS = ("guiding-image-captioning-models-toward-more-specific",)
 READS_CORPUS = True
@@ -123,13 +123,10 @@ def row(texts: list[str], some: list[Gap], plain: list[list[float]]) -> tuple[li
     usual = Counter(word for gap in some for word in words(gap.end))
     hits = [hit(text, ends, usual) for text, ends in zip(texts, candidates(some), strict=True)]
     overlaps = [shared(text, gap.middle) for text, gap in zip(texts, some, strict=True)]
-    more, less = (
-        [a - b for a, b in zip(now, then, strict=True)]
-        for now, then in zip((hits, overlaps), plain or (hits, overlaps), strict=True)
-    )
+    before = plain or [hits, overlaps]
+    more, less = lead(hits, before[0]), lead(overlaps, before[1])
     length = fmean(len(words(text)) for text in texts)
-    cells = [fmean(hits), fmean(more), error(more), fmean(overlaps), fmean(less), error(less), length]
-    return cells, [hits, overlaps]
+    return [fmean(hits), *more, fmean(overlaps), *less, length], [hits, overlaps]
 
 
 def run(models: Models, corpus: Path) -> Result:

@@ -24,16 +24,19 @@ from decoders.sampling.coupling.minimum_entropy_coupling import (
 from decoders.trace.events import Distribution
 from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
-from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments import Models, Result, progress
 from explorer.experiments.asked import prompts
 from explorer.experiments.basis import Basis
-from explorer.experiments.reading import rows_of, two
+from explorer.experiments.curves import Curves
+from explorer.experiments.reading import Row, rows_of, two
+from explorer.experiments.sweep import Setting, Sweep, concluded, swept
 from visualizers.analysis.calibration import wilson
 
 PAPERS = ("minimum-entropy-coupling-with-bottleneck",)
 WEIGHTS = [30, 22, 15, 11, 8, 6, 5, 3]
 BUDGETS = [x / 4 for x in range(1, 12)]
 ENCODERS = ("greedy", "exact", "between", "blocks")
+REVEALED = "I(X;Y) greedy"
 TEXTS, SEEDS, TOKENS, DRAWS = 6, 4, 20, 20_000
 
 
@@ -111,47 +114,67 @@ def chi_square(q: torch.Tensor) -> float:
     return float(torch.special.gammaincc(torch.tensor(len(pairs) / 2), torch.tensor(chi / 2)))
 
 
-def run(models: Models) -> Result:
-    """One row per budget; H(T) as a step function."""
+def settings(models: Models) -> list[Setting]:
+    """Every budget, with the same source and the same rows of the target."""
     p = torch.tensor(WEIGHTS, dtype=torch.float64) / sum(WEIGHTS)
-    couplings = rows(models)
-    table, best = [], 0
-    for bits in progress.each(BUDGETS, until=0.3):
-        joints = [encoded(p, bits, name) for name in ENCODERS]
-        sent = [entropy(joint.sum(0)) for joint in joints]
-        says = [information(joint) for joint in joints]
-        drawn = [fmean([bits_per_token(joint, q) for q in couplings]) for joint in joints]
-        best += sent[0] >= sent[-1] - 1e-9
-        table.append([bits, *sent, says[2], *drawn])
-    plain = fmean([bits_per_token(torch.diag(p), q) for q in couplings])
+    given = {"p": p, "couplings": rows(models)}
+    return [Setting((bits,), parameters={"bits": bits, **given}) for bits in BUDGETS]
+
+
+def sent(models: Models, bits: float, p: torch.Tensor, couplings: list[torch.Tensor]) -> Row:
+    """What every encoder sends within a budget, and what one token reveals."""
+    joints = {name: encoded(p, bits, name) for name in ENCODERS}
+    return {
+        **{f"H(T) {name}": entropy(joint.sum(0)) for name, joint in joints.items()},
+        "I(X;T) between": information(joints["between"]),
+        **{f"I(X;Y) {name}": revealed(joint, couplings) for name, joint in joints.items()},
+    }
+
+
+def revealed(joint: torch.Tensor, couplings: list[torch.Tensor]) -> float:
+    """Bits of the letter that one token reveals, averaged over rows [V]."""
+    return fmean([bits_per_token(joint, q) for q in couplings])
+
+
+SWEEP = Sweep(
+    names=("R",),
+    settings=settings,
+    decode=sent,
+    says=lambda rows: [
+        "The greedy search sends at least as many bits as blocks do at "
+        f"{sum(row['H(T) greedy'] >= row['H(T) blocks'] - 1e-9 for row in rows)} of {len(rows)} budgets."
+    ],
+    chart=Curves(
+        "What a budget lets through",
+        "budget R, bits per letter",
+        "bits per letter",
+        {name: ("R", name) for name in (*(f"H(T) {one}" for one in ENCODERS), REVEALED)},
+    ),
+    one_process=True,
+)
+
+
+def run(models: Models) -> Result:
+    """The sweep, and letters that are hidden in texts."""
+    with progress.part(0.3):
+        made = swept(models, SWEEP)
+    p, couplings = (made.settings[0].parameters[name] for name in ("p", "couplings"))
     hidden, p_values = letters(models), [chi_square(q) for q in couplings]
     low, high = wilson(sum(hidden), len(hidden)) if hidden else (0.0, 1.0)
-    columns = [
-        "R",
-        *(f"H(T) {name}" for name in ENCODERS),
-        "I(X;T) between",
-        *(f"I(X;Y) {name}" for name in ENCODERS),
-    ]
-    right = f"{sum(hidden)} of {len(hidden)}"
-    says = [
-        f"The greedy search sends at least as many bits as blocks do at {best} of {len(BUDGETS)} budgets.",
-        f"Without a budget a letter has {entropy(p):.2f} bits and a token carries {plain:.2f} of them; "
-        "drawn without a coupling, it carries none.",
-        f"{right} letters ({low:.0%} to {high:.0%}) are right once the rows have offered twice their bits.",
+    after = [
+        f"Without a budget a letter has {entropy(p):.2f} bits and a token carries "
+        f"{revealed(torch.diag(p), couplings):.2f} of them; drawn without a coupling, it carries none.",
+        f"{sum(hidden)} of {len(hidden)} letters ({low:.0%} to {high:.0%}) are right once the rows have "
+        "offered twice their bits.",
         f"First tokens of {DRAWS:,} messages against the model's row: p of chi-square "
         f"{', '.join(f'{x:.2f}' for x in p_values)}.",
     ]
-    lines = [
-        Line(f"H(T) {name}", [[row[0], row[1 + at]] for row in table]) for at, name in enumerate(ENCODERS)
-    ]
-    lines += [Line("I(X;Y) greedy", [[row[0], row[6]] for row in table])]
-    chart = Chart("What a budget lets through", "budget R, bits per letter", "bits per letter", lines)
-    return Result(columns, table, says, chart)
+    return concluded(made, SWEEP, after=after)
 
 
 def finding(answer: dict) -> str:
     """The maximum that one token reveals of a letter."""
-    largest = max(row["I(X;Y) greedy"] for row in rows_of(answer))
+    largest = max(row[REVEALED] for row in rows_of(answer))
     return (
         f"A single token carries up to {two(largest)} bits of a hidden message, although it is drawn from "
         "the model's own distribution."

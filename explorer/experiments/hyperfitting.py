@@ -10,12 +10,11 @@ more of their entropy.
 """
 
 import copy
-import math
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from itertools import groupby
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 
 import torch
 from transformers import LogitsProcessorList
@@ -30,7 +29,7 @@ from explorer.experiments.asked import text_of
 from explorer.experiments.basis import Basis, by_pairs
 from explorer.experiments.pictures import Passages
 from explorer.experiments.reading import moved, percent, rows_of
-from explorer.experiments.statistics import sign_test
+from explorer.experiments.statistics import lead, sign_test
 
 PAPERS = ("the-hyperfitting-phenomenon",)
 READS_CORPUS = True
@@ -140,9 +139,9 @@ def hyperfitted(model: torch.nn.Module, data: torch.Tensor, seed: int) -> Iterat
 
 def ahead(values: list[float], others: list[float]) -> tuple[float, float, float]:
     """The mean lead of some values over others, its standard error, and the p of a sign test."""
-    leads = [a - b for a, b in zip(values, others, strict=True)]
-    won, lost = sum(lead > 0 for lead in leads), sum(lead < 0 for lead in leads)
-    return fmean(leads), stdev(leads) / math.sqrt(len(leads)), sign_test(won, lost)
+    pairs = list(zip(values, others, strict=True))
+    won, lost = sum(a > b for a, b in pairs), sum(a < b for a, b in pairs)
+    return *lead(values, others), sign_test(won, lost)
 
 
 def trained(target: torch.nn.Module, data: Texts, seed: int) -> tuple[torch.nn.Module, list[Look]]:
@@ -233,9 +232,9 @@ def comparison(first: Look, last: Look) -> list[str]:
 def livelier(plain: list[list[int]], after: list[list[int]]) -> str:
     """Whether the copy's greedy text repeats itself less than the target's."""
     were, are = (list(map(variety, some)) for some in (plain, after))
-    lead, error, p = ahead(are, were)
-    verb = "varies more" if lead > 2 * error else "does not surely vary more"
-    change = f"a change of {lead:+.3f}".replace("-", "−")
+    more, error, p = ahead(are, were)
+    verb = "varies more" if more > 2 * error else "does not surely vary more"
+    change = f"a change of {more:+.3f}".replace("-", "−")
     return (
         f"Its greedy text {verb}: TTR {fmean(are):.3f} instead of {fmean(were):.3f}, {change} ± "
         f"{error:.3f} over {len(were)} beginnings; p {p:.3f} in a sign test."

@@ -13,8 +13,6 @@ totals, since no such part was trained for the small model. Filled: masks per fo
 perfect model reaches, which may err when it samples at temperature 1.
 """
 
-import base64
-import gzip
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -22,7 +20,7 @@ from decoders.lane import Lane, Limits
 from decoders.trace.events import Cell as Looked
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Models, Result, parallel_theory, progress
-from explorer.experiments.asked import decoded, text_of
+from explorer.experiments.asked import decoded, packed, text_of
 from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models import totals
 from explorer.experiments.parallel_conflict import conflict
@@ -39,7 +37,6 @@ from explorer.experiments.parallel_rules import (
 )
 from explorer.experiments.pictures import Chart, Heat, Line, Strip
 from explorer.experiments.reading import moved, percent, rows_of
-from explorer.off_loop import encoded
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from visualizers.views.diffusion.cell_states import FILLED
 
@@ -74,9 +71,8 @@ Outcome = tuple[Trace, bool]  # a decoding, and whether it is right
 def filled(trace: Trace) -> int:
     """How many masks a lane filled, including those after the end of its text."""
     cells = (cell for step in trace.steps for cell in step.of(Looked))
-    return sum(
-        cell.state in FILLED for cell in cells if cell.level is None
-    )  # cells with a level belong to canvases that are only tried
+    # Cells with a level belong to canvases that are only tried.
+    return sum(cell.state in FILLED for cell in cells if cell.level is None)
 
 
 def forwards(trace: Trace) -> int:
@@ -215,8 +211,7 @@ def broken(
             "nats: once one of them stood there, the model would hardly have written the other. The call's "
             "canvas grid joins such pairs and says what each forward cost."
         )
-        text = encoded(trace.to_json(), finite=True).encode()
-        return [says], [base64.b64encode(gzip.compress(text, mtime=0)).decode()]
+        return [says], [packed(trace)]
     return [], []
 
 
@@ -330,7 +325,7 @@ def stands(answer: dict) -> Basis:
     compared = [
         by_shares(
             f"right answers on {task}, eight tokens per forward against one",
-            *(right[task, "quota 8"], number, right[task, "quota 1"], number),
+            *(right[task, "quota 8"], right[task, "quota 1"], number),
         )
         for task, number in many.items()
     ]

@@ -10,8 +10,6 @@ import math
 from functools import cache
 from itertools import permutations
 
-import torch
-
 from decoders.models.tabular_denoiser import Joint, TabularDenoiser
 
 
@@ -33,13 +31,6 @@ def one_replaced(n: int) -> Joint:
 def oracle(joint: Joint) -> TabularDenoiser:
     """A model that knows the joint distribution."""
     return TabularDenoiser(joint, max(map(max, joint)) + 1)
-
-
-def total_correlation(joint: Joint) -> float:
-    """The sum of the entropies of all positions minus the joint entropy, in nats."""
-    model = oracle(joint)
-    marginals = model.marginals([model.mask] * model.answers.shape[1])
-    return float(torch.special.entr(marginals).sum() - torch.special.entr(model.weights).sum())
 
 
 def accuracy(joint: Joint, per_forward: int) -> float:
@@ -105,8 +96,3 @@ def replacement_accuracy(n: int, per_forward: int) -> float:
     k = min(per_forward, n)
     now = k / n * (1 - 1 / n) ** (k - 1)
     return now + (1 - 1 / n) ** k * replacement_accuracy(n - k, per_forward)
-
-
-def replacement_correlation(n: int) -> float:
-    """The total correlation of one replacement: (n - 1) ln(n / (n - 1)) nats, which tends to 1."""
-    return (n - 1) * math.log(n / (n - 1)) if n > 1 else 0.0

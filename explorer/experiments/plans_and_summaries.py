@@ -27,10 +27,11 @@ from decoders.search.planned.topic_tokens import sentences
 from decoders.trace.scores import Rank, ScoreName
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Models, Result, progress
+from explorer.experiments.asked import text_of
 from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.models.small import fit
 from explorer.experiments.reading import rows_of, two
-from explorer.experiments.statistics import distinct, paired
+from explorer.experiments.statistics import distinct, lead
 from explorer.tasks.summaries import Sheet, make_sheet
 
 PAPERS = ("generating-edu-extracts-for-plan-guided-summary",)
@@ -57,12 +58,6 @@ def summariser(models: Models) -> LoadedModel:
     """The target if it knows the tags, otherwise the shipped model that does."""
     target = models["target"]
     return target if tags_of(target) else load(MODEL, str(target.model.device))
-
-
-def text_of(model: LoadedModel, tokens: list[int]) -> str:
-    """The text without end tokens."""
-    kept = b"".join(model.bytes_of(token) for token in tokens if token not in model.eos)
-    return kept.decode("utf-8", "replace")
 
 
 # ---- adherence
@@ -96,7 +91,7 @@ def adherences(model: LoadedModel, asked: list[Sheet]) -> tuple[list[float], lis
         plan, other = (rng.sample(range(len(source.texts)), count) for _ in range(2))
         ids, _ = source.tagged(plan, tags_of(model))
         trace = Lane("greedy", ids, {"target": model}, limits=Limits(TOKENS)).run()
-        summary = sentences(text_of(model, trace.output()))
+        summary = sentences(text_of({"target": model}, trace.output()))
         kept.append(agreement(source.texts, summary, plan))
         others.append(agreement(source.texts, summary, other))
     return kept, others
@@ -133,7 +128,7 @@ def worth(model: LoadedModel, way: str, asked: list[Sheet]) -> dict[str, list[fl
     measured: dict[str, list[float]] = {"distinct-2": [], "mean": [], "best": [], "first": []}
     for sheet in progress.each(asked):
         texts = listed(model, way, sheet)
-        near = [rouge(text_of(model, text), sheet.answer) for text in texts]
+        near = [rouge(text_of({"target": model}, text), sheet.answer) for text in texts]
         figures = (distinct(texts, 2), fmean(near), max(near), near[0])
         for name, figure in zip(measured, figures, strict=True):
             measured[name].append(figure)
@@ -150,7 +145,7 @@ def run(models: Models) -> Result:
         with progress.part(0.5):
             realised = realiser()
         kept, others = adherences(realised, asked)
-        gap, error = paired([a - b for a, b in zip(kept, others, strict=True)])
+        gap, error = lead(kept, others)
         rows.append([name, fmean(kept), fmean(others), gap, error, *[None] * 4])
         says.append(
             f"{name}: adherence to the plan {fmean(kept):.2f}, to another plan {fmean(others):.2f}; ahead by "
@@ -160,8 +155,7 @@ def run(models: Models) -> Result:
     rows += [[way, *[None] * 4, *map(fmean, figures.values())] for way, figures in lists.items()]
     for way in list(WAYS)[1:]:
         gaps = {
-            name: paired([a - b for a, b in zip(lists["plans"][name], lists[way][name], strict=True)])
-            for name in ("distinct-2", "best", "first")
+            name: lead(lists["plans"][name], lists[way][name]) for name in ("distinct-2", "best", "first")
         }
         gaps_text = ", ".join(f"{name} {gap:+.3f} ± {error:.3f}" for name, (gap, error) in gaps.items())
         says.append(f"Four plans against {way}: {gaps_text}.")

@@ -183,6 +183,6 @@ def stands(answer: dict) -> Basis:
     """Problems that the search has not seen."""
     rows = rows_of(answer)
     (plain,) = (row for row in rows if row["origin"] == "plain" and row["decoder"] == "sampling")
-    shares = rows[0]["right, test"], TEST, plain["right, test"], TEST
-    compared = by_shares("right programs, best setting against plain sampling", *shares)
+    shares = (row["right, test"] for row in (rows[0], plain))
+    compared = by_shares("right programs, best setting against plain sampling", *shares, TEST)
     return Basis({"unseen problems": TEST}, compared=[compared])

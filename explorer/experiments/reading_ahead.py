@@ -20,13 +20,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from explorer.experiments import Models, Result, progress
 from explorer.experiments.basis import Basis, by_pairs
-from explorer.experiments.models.reader_writer import (
-    ReaderWriter,
-    Sizes,
-    annealed,
-    collapsed,
-    joint_memory,
-)
+from explorer.experiments.models.reader_writer import ReaderWriter, Sizes, annealed, collapsed, joint_memory
 from explorer.experiments.models.small import fit
 from explorer.experiments.pictures import TokenMap
 from explorer.experiments.reading import percent, rows_of

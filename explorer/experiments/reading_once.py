@@ -145,19 +145,7 @@ def run(models: Models) -> Result:
         table.append([task, round(n), *shares, first, fmean(of_answer(apart, decoder, p) for p in asked)])
         timed += [p.prompt for p in asked[: max(1, TIMED // len(LEARNED))]]
     seconds = first_tokens(named, timed)
-    return Result(columns(nine), table, sentences(named, right, seconds, table), chart(apart, decoder))
-
-
-def of_answer(apart: Writer, decoder: Writer, problem: Problem) -> float:
-    """The work of the encoder-decoder for the right answer and its end, relative to the decoder's."""
-    config, deep = apart.model.config, len(decoder.layers)
-    n, m = (len(decoder.tokenizer(text)["input_ids"]) for text in (problem.prompt, problem.answer))
-    own = expected(config.num_layers, config.num_decoder_layers, n, m + 1, apart=True)
-    return own / expected(deep, deep, n, m + 1, apart=False)
-
-
-def columns(nine: str) -> list[str]:
-    return [
+    columns = [
         "task",
         "source tokens",
         "right: 6 + 3",
@@ -166,6 +154,15 @@ def columns(nine: str) -> list[str]:
         "work to the first token: ratio",
         "work for the answer: ratio",
     ]
+    return Result(columns, table, sentences(named, right, seconds, table), chart(apart, decoder))
+
+
+def of_answer(apart: Writer, decoder: Writer, problem: Problem) -> float:
+    """The work of the encoder-decoder for the right answer and its end, relative to the decoder's."""
+    config, deep = apart.model.config, len(decoder.layers)
+    n, m = (len(decoder.tokenizer(text)["input_ids"]) for text in (problem.prompt, problem.answer))
+    own = expected(config.num_layers, config.num_decoder_layers, n, m + 1, apart=True)
+    return own / expected(deep, deep, n, m + 1, apart=False)
 
 
 def sentences(named: dict[str, Writer], right: dict, seconds: dict[str, float], table: list) -> list[str]:
@@ -215,5 +212,5 @@ def stands(answer: dict) -> Basis:
     """Problems of each task, for models that were trained once."""
     encoder, decoder = (fmean(row[name] for row in rows_of(answer)) for name in answer["columns"][2:4])
     many = COUNT * len(LEARNED)
-    compared = by_shares("right answers, encoder-decoder against decoder", encoder, many, decoder, many)
+    compared = by_shares("right answers, encoder-decoder against decoder", encoder, decoder, many)
     return Basis({"problems": many}, trained=1, compared=[compared])

@@ -71,6 +71,7 @@ def self_bleu(texts: list[list[int]]) -> float:
     return sum(scores) / len(scores) if len(texts) > 1 else 0.0
 
 
-def paired(gaps: Sequence[float]) -> tuple[float, float]:
-    """(mean, standard error) of paired differences."""
+def lead(values: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
+    """(mean, standard error) of the paired lead of some values over others."""
+    gaps = [one - other for one, other in zip(values, others, strict=True)]
     return fmean(gaps), stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else 0.0

@@ -235,7 +235,7 @@ def stands(answer: dict) -> Basis:
     }
     compared = [
         by_shares(
-            f"{what}, {second['engine']} against {first['engine']}", second[column], many, first[column], many
+            f"{what}, {second['engine']} against {first['engine']}", second[column], first[column], many
         )
         for column, what in names.items()
     ]

@@ -1,5 +1,5 @@
-"""A sweep: the same prompts or problems are decoded under several settings. Each setting is a row of the
-answer's table (or a few), and each column a measure of what its decodings gave.
+"""A sweep: the same prompts or problems are decoded under several settings, or several models are asked the
+same. Each setting is a row of the answer's table (or a few), each column a measure of what its cases gave.
 
 A module with a `SWEEP` is an experiment, whose table, charts and intervals follow from the declaration. One
 that measures something beside it has a `run` of its own.
@@ -7,13 +7,13 @@ that measures something beside it has a `run` of its own.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from explorer.experiments import Cell, Models, Result, progress
 from explorer.experiments.asked import decoded
 from explorer.experiments.basis import Compared, by_pairs
-from explorer.experiments.curves import Curves, CurvesBy
-from explorer.experiments.pictures import Picture
+from explorer.experiments.pictures import Chart, Picture
 from explorer.experiments.reading import Row, minus
 from explorer.experiments.spread import over
 
@@ -22,15 +22,16 @@ Outcomes = list[Any]  # what the decodings of a setting gave, one for each of it
 
 @dataclass(frozen=True)
 class Setting:
-    """One of the settings of a sweep. names: the first cells of its row or rows, which say what is set.
-    strategy, parameters: how it decodes. cases: what it decodes, each the further arguments of the sweep's
-    `decode`: for `decoded` a prompt, a number of tokens and perhaps a seed.
+    """One of the settings of a sweep. names: the first cells of its row or rows, which say what is set; those
+    that the measures fill are None. strategy, parameters: how it decodes; "" if no strategy does. cases: what
+    it decodes, each the further arguments of the sweep's `decode`: for `decoded` a prompt, a number of tokens
+    and perhaps a seed. By default there is one, without any.
     """
 
     names: tuple[Cell, ...]
-    strategy: str
-    parameters: dict[str, Any]
-    cases: Sequence[tuple]
+    strategy: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    cases: Sequence[tuple] = ((),)
 
 
 def titled(strategy: str, parameters: dict[str, Any]) -> str:
@@ -42,13 +43,25 @@ def titled(strategy: str, parameters: dict[str, Any]) -> str:
 class Difference:
     """A difference that the finding claims: of one measure between two rows, paired by their cases.
 
-    what: its name, a format of the two rows or a function of them. rows: the row and the other one with which
-    it is compared.
+    what: its name, a format of the two rows or a function of them. measure: from the outcome of one case, or
+    the column of its cells. rows: the row and the other one with which it is compared.
     """
 
     what: str | Callable[[Row, Row], str]
-    measure: Callable[[Outcomes], float]
+    measure: str | Callable[[Outcomes], float]
     rows: Callable[[list[Row]], tuple[Row, Row]]
+
+
+def means(outcomes: Outcomes, _: Outcomes) -> Row:
+    """The mean of each cell, where `decode` gives the cells of a case; None where the cases have none. The
+    cells of a single case stay what they are.
+    """
+    if len(outcomes) == 1:
+        return outcomes[0]
+    return {
+        column: None if value is None else fmean(one[column] for one in outcomes)
+        for column, value in outcomes[0].items()
+    }
 
 
 @dataclass(frozen=True)
@@ -56,21 +69,23 @@ class Sweep:
     """An experiment whose table has a row for each setting, or a few.
 
     names: the columns that name a setting. settings: what is set, given the models. measures: the further
-    cells of a row by column, or of several rows, from the outcomes of a setting and those of the setting
-    with which it is compared, case by case. says: the conclusions, from the rows. sampled: what was sampled
-    -> how many. decode: `decode(models, strategy, *case, **parameters)` gives the outcome of one case.
-    within: settings with the same value in this column are compared with the first of them; if empty, all
-    with the first. order: the key by which the rows are sorted. one_process: no other machine takes part, as
-    its seconds are measured, or it brings models of its own.
+    cells of a row by column, or of several rows, from the outcomes of a setting and those of the setting with
+    which it is compared, case by case; by default the means of an outcome's cells. says: the conclusions,
+    from the rows. chart, pictures: drawn from the rows. sampled: what was sampled -> how many; where models
+    are trained as well, the module has a `STANDS`. decode: `decode(models, strategy, *case, **parameters)`
+    gives the outcome of one case; without a strategy none is passed. within: settings with the same value in
+    this column are compared with the first of them; if empty, all with the first. order: the key by which the
+    rows are sorted. one_process: no other machine takes part, as its seconds are measured, or it brings
+    models of its own.
     """
 
     names: tuple[str, ...]
     settings: Callable[[Models], list[Setting]]
-    measures: Callable[[Outcomes, Outcomes], Row | list[Row]]
     says: Callable[[list[Row]], list[str]]
-    sampled: dict[str, int]
+    measures: Callable[[Outcomes, Outcomes], Row | list[Row]] = means
+    sampled: dict[str, int] = field(default_factory=dict)
     decode: Callable[..., Any] = decoded
-    chart: Curves | CurvesBy | None = None
+    chart: Callable[[list[Row]], Chart] | None = None
     pictures: Callable[[list[Row]], list[Picture]] | None = None
     differences: tuple[Difference, ...] = ()
     within: str = ""
@@ -100,7 +115,8 @@ class Swept:
 
 def of_case(models: Models, decode: Callable, setting: Setting, case: tuple) -> Any:
     """The outcome of one case under a setting."""
-    return decode(models, setting.strategy, *case, **setting.parameters)
+    strategy = (setting.strategy,) if setting.strategy else ()
+    return decode(models, *strategy, *case, **setting.parameters)
 
 
 def outcomes_of(models: Models, sweep: Sweep, settings: list[Setting]) -> list[Outcomes]:
@@ -139,28 +155,40 @@ def compared_with(settings: list[Setting], at: int, sweep: Sweep) -> int:
 
 def same_cases(made: Swept, at: int, cases: Sequence[tuple]) -> Outcomes:
     """The outcomes of these cases under the setting with this index."""
+    if cases is made.settings[at].cases:
+        return made.outcomes[at]
     known = list(made.settings[at].cases)
     return [made.outcomes[at][known.index(case)] for case in cases]
 
 
-def concluded(made: Swept, sweep: Sweep) -> Result:
-    """The answer: the table, and what is declared to follow from it."""
+def concluded(
+    made: Swept, sweep: Sweep, before: Sequence[str] = (), after: Sequence[str] = (), **beside: Any
+) -> Result:
+    """The answer: the table, and what is declared to follow from it. before, after: sentences that do not
+    follow from the rows; beside: further fields of the answer.
+    """
     rows = sorted(made.rows, key=sweep.order) if sweep.order else made.rows
+    drawn = {
+        "chart": sweep.chart(rows) if sweep.chart else None,
+        "pictures": sweep.pictures(rows) if sweep.pictures else [],
+    }
     return Result(
         list(rows[0]),
         [list(row.values()) for row in rows],
-        [minus(sentence) for sentence in sweep.says(rows)],
-        sweep.chart.chart(rows) if sweep.chart else None,
-        pictures=sweep.pictures(rows) if sweep.pictures else [],
+        [minus(sentence) for sentence in (*before, *sweep.says(rows), *after)],
         compared=[paired(made, one, rows) for one in sweep.differences],
+        **drawn | beside,
     )
 
 
 def paired(made: Swept, difference: Difference, rows: list[Row]) -> Compared:
     """A difference with its interval."""
     one, other = difference.rows(rows)
-    what = difference.what(one, other) if callable(difference.what) else difference.what.format(one, other)
-    mine, theirs = (
-        [difference.measure([outcome]) for outcome in made.outcomes[made.at(row)]] for row in (one, other)
-    )
-    return by_pairs(what, [a - b for a, b in zip(mine, theirs, strict=True)])
+    what, measure = difference.what, difference.measure
+
+    def value(outcome: Any) -> float:
+        return outcome[measure] if isinstance(measure, str) else measure([outcome])
+
+    mine, theirs = (map(value, made.outcomes[made.at(row)]) for row in (one, other))
+    gaps = [a - b for a, b in zip(mine, theirs, strict=True)]
+    return by_pairs(what(one, other) if callable(what) else what.format(one, other), gaps)

@@ -23,10 +23,11 @@ from decoders.models.model_heads import folder_of
 from decoders.search.planned.discourse_units import f1
 from decoders.search.planned.topic_tokens import END_TOPIC, NO_TOPIC, TOPICS, Topics, sentences, topic_tokens
 from explorer.experiments import Cell, Models, Result, progress
+from explorer.experiments.asked import text_of
 from explorer.experiments.basis import Basis, by_shares
-from explorer.experiments.plans_and_summaries import sheets, text_of
+from explorer.experiments.plans_and_summaries import sheets
 from explorer.experiments.reading import percent, rows_of
-from explorer.experiments.statistics import paired
+from explorer.experiments.statistics import lead
 
 PAPERS = ()  # none: topics steer, but the model's own plans cover no more than without topics
 SHEETS, STORIES = "llama-tiny-summaries", "llama-tiny-forms"
@@ -64,7 +65,7 @@ def table_of(target: LoadedModel) -> Topics:
 def planned(target: LoadedModel, prompt: str, tokens: int, **parameters: Any) -> str:
     """The text of the strategy topic_plan after a prompt, including topic tokens."""
     lane = Lane("topic_plan", target.encode(prompt), {"target": target}, parameters, limits=Limits(tokens))
-    return text_of(target, lane.run().output())
+    return text_of({"target": target}, lane.run().output())
 
 
 def plain(target: LoadedModel, prompt: str, tokens: int) -> str:
@@ -99,7 +100,7 @@ def forced(target: LoadedModel, topics: Topics, texts: list[Text]) -> list[list[
         free = [share(topics, name, sentence) for sentence in own]
         under = [share(topics, name, sentence) for sentence in after]
         right = fmean([topics.token(sentence) == name for sentence in after])
-        gap, error = paired([b - a for a, b in zip(free, under, strict=True)])
+        gap, error = lead(under, free)
         words = " ".join(list(topics.weights[int(name[2:-1])])[:3])
         rows.append([f"{name.strip('<>')}: {words}", fmean(free), fmean(under), gap, error, right])
     return rows
@@ -146,7 +147,7 @@ def steered(target: LoadedModel, kind: str) -> tuple[list[list[Cell]], list[str]
     ]
     base = scores[BARE]
     for way, values in scores.items():
-        gap, error = paired([a - b for a, b in zip(values, base, strict=True)])
+        gap, error = lead(values, base)
         rows.append([f"F1, {way}", fmean(base), fmean(values), gap, error, None])
         if way != BARE:
             says.append(
@@ -190,5 +191,5 @@ def stands(answer: dict) -> Basis:
     named = named_shares(answer)
     sheets, stories = (fmean(named[kind]) for kind in ("Sheets", "Stories"))
     many = [len(named[kind]) * BEGINNINGS for kind in ("Sheets", "Stories")]
-    compared = by_shares("on topic, summaries against stories", sheets, many[0], stories, many[1])
+    compared = by_shares("on topic, summaries against stories", sheets, stories, *many)
     return Basis({"forced sentences of each kind": many[0]}, compared=[compared])

@@ -17,7 +17,7 @@ import torch
 from torch.nn import functional as F
 
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.basis import Basis, by_pairs
+from explorer.experiments.basis import FAR_ABOVE, Basis, by_pairs
 from explorer.experiments.models.hybrid import Hybrid, Known
 from explorer.experiments.models.small import fit, own_text
 from explorer.experiments.models.state_space import Memory, StateSpace
@@ -44,8 +44,7 @@ class Written:
 def trained(models: Models) -> tuple[Hybrid, Hybrid, torch.Tensor]:
     """(target, draft distilled from it, texts that neither has read)."""
     with progress.part(0.1):
-        rows = own_text(models, ROWS + TEXTS, LENGTH)
-    train, held = rows[:ROWS], rows[ROWS:]
+        train, held = own_text(models, ROWS + TEXTS, LENGTH).split([ROWS, TEXTS])
     vocabulary = models["target"].engine.vocabulary
     torch.manual_seed(0)
     target, draft = Hybrid(vocabulary), Hybrid(vocabulary, width=48, layers=2, attends=-1)
@@ -209,8 +208,4 @@ def finding(answer: dict) -> str:
     )
 
 
-STANDS = Basis(
-    {"texts": TEXTS},
-    trained=1,
-    unfinished="the loss is far above that of the target that wrote the text",
-)
+STANDS = Basis({"texts": TEXTS}, trained=1, unfinished=FAR_ABOVE)

@@ -181,10 +181,7 @@ def sentences(table: list[list], t_target: float) -> list[str]:
             f"TAR, {words[2]} with the time of a draft token."
         )
     apart = max(abs(row[5] - row[6]) for row in table)
-    return [
-        *says,
-        f"TAR by replay and by decoding differ by at most {apart:.3f} at gamma {LIVE}.",
-    ]
+    return [*says, f"TAR by replay and by decoding differ by at most {apart:.3f} at gamma {LIVE}."]
 
 
 def finding(answer: dict) -> str:

@@ -38,6 +38,12 @@ def next_loss(logits: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), rows[:, 1:].flatten())
 
 
+@torch.no_grad()
+def held_out_loss(model: torch.nn.Module, rows: torch.Tensor) -> float:
+    """Mean loss in nats per token of rows [B, T] that a language model has not read."""
+    return float(next_loss(model(rows.to(model.device)).logits.float().cpu(), rows))
+
+
 def fit(
     parameters: Iterable[torch.nn.Parameter],
     loss: Callable[[torch.Tensor], torch.Tensor],

@@ -14,8 +14,9 @@ import math
 import torch
 
 from decoders.constraints.trie import TrieNode, trie_of
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments import Models, Result, progress
 from explorer.experiments.basis import Basis, by_shares
+from explorer.experiments.curves import CurvesBy
 from explorer.experiments.models.item_codes import (
     PARTS,
     CodeModel,
@@ -28,7 +29,7 @@ from explorer.experiments.models.item_codes import (
 )
 from explorer.experiments.models.small import fit
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import percent, rows_of, rows_with
+from explorer.experiments.reading import Row, percent, rows_with
 from explorer.experiments.small_trainings.toy_catalogue import (
     NAMES,
     histories,
@@ -36,14 +37,19 @@ from explorer.experiments.small_trainings.toy_catalogue import (
     recall,
     true_ranking,
 )
+from explorer.experiments.sweep import Setting, Sweep, concluded, swept
 
 PAPERS = ("recgpt",)
 PUBLISHED: Widths = (10, 5, 20)
 WIDTHS: tuple[Widths, ...] = ((1, 1, 1), (5, 3, 10), PUBLISHED, (40, 20, 80), (512, 512, 512))
+LABELS = {widths: " / ".join(map(str, widths)) for widths in WIDTHS}
 WIDTH, LAYERS, HEADS = 96, 3, 4
 CUSTOMERS, LENGTH, STEPS, BATCH, RATE = 4000, 8, 1500, 16, 2e-3
 QUESTIONS, RANDOM_QUESTIONS, RANDOM_CODES = 400, 1000, 64
 LISTED = 10  # items in the picture
+TRAINED, SUMS, FIRST, EVALUATED = "trained model", "all sums", "best first", "codes evaluated"
+# Logits [4, V] of the next item's codes, the items' codes [I, 4] and their trie, and the right item if known.
+Question = tuple[torch.Tensor, torch.Tensor, TrieNode, int | None]
 
 
 def renumbered(codes: torch.Tensor) -> torch.Tensor:
@@ -63,50 +69,59 @@ def trained(codes: torch.Tensor, latents: torch.Tensor) -> CodeModel:
     return model.eval().requires_grad_(False)
 
 
-def random_questions() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Random logits [4, 64] and random codes [512, 4], one pair per question."""
+def random_questions() -> list[Question]:
+    """Random logits [4, 64], each with random codes [512, 4] of its own."""
     generator = torch.Generator().manual_seed(0)
     logits = [torch.randn((PARTS, RANDOM_CODES), generator=generator) for _ in range(RANDOM_QUESTIONS)]
     codes = [
         torch.randint(RANDOM_CODES, (len(NAMES), PARTS), generator=generator) for _ in range(RANDOM_QUESTIONS)
     ]
-    return logits, codes
+    return [(*pair, trie_of(pair[1].tolist()), None) for pair in zip(logits, codes, strict=True)]
 
 
-def compared(ranked: Ranked, best: Ranked) -> tuple[bool, float]:
-    """Whether the beam's first item is the best of all, and the share of the best five in its first five."""
-    shared = set(ranked.items[:5]) & set(best.items[:5])
-    return ranked.items[:1] == best.items[:1], len(shared) / len(best.items[:5])
-
-
-def run(models: Models) -> Result:
-    """One row per set of scores and widths."""
+def asked(models: Models) -> list[Question]:
+    """The next items of customers whom the trained model has not seen."""
     with progress.part(0.1):
         latents = latents_of(name_vectors(models))
-    raw = quantised(latents)
-    codes = renumbered(raw)
+    codes = renumbered(quantised(latents))
     with progress.part(0.8):
         model = trained(codes, latents)
-    asked = histories(QUESTIONS, LENGTH + 1, seed=1)
-    logits = list(model(codes[asked[:, :-1]], latents[asked[:, :-1]])[:, -1])
-    right = asked[:, -1].tolist()
-    meant = same_codes(codes)
-    random_logits, random_codes = random_questions()
-    sets = {
-        "trained model": (logits, [codes] * QUESTIONS, [meant[item] for item in right]),
-        "random": (random_logits, random_codes, None),
-    }
-    table: list[list[Cell]] = []
-    for name, (each, items, wanted) in progress.each(sets.items()):
-        table += measured(name, each, items, wanted)
-    columns = ["scores", "widths", "best first", "best five found", "codes evaluated", "Recall@10"]
-    lines = [
-        Line(name, [[row[4], row[2]] for row in table if row[0] == name and row[1] != "all sums"])
+    rows, meant, root = histories(QUESTIONS, LENGTH + 1, seed=1), same_codes(codes), trie_of(codes.tolist())
+    logits = model(codes[rows[:, :-1]], latents[rows[:, :-1]])[:, -1]
+    return [(one, codes, root, meant[item]) for one, item in zip(logits, rows[:, -1].tolist(), strict=True)]
+
+
+def settings(models: Models) -> list[Setting]:
+    """Beams of all widths, and the sums of all items, on the questions of both sets."""
+    ways = {label: widths for widths, label in LABELS.items()} | {SUMS: None}
+    sets = {TRAINED: asked(models), "random": random_questions()}
+    cases = {name: [(question,) for question in questions] for name, questions in sets.items()}
+    return [
+        Setting((name, label), parameters={"widths": widths}, cases=cases[name])
         for name in sets
+        for label, widths in ways.items()
     ]
-    chart = Chart("The beam's first item is the best of all", "codes evaluated", "share", lines, log=True)
-    says = conclusions(table, raw, asked)
-    return Result(columns, table, says, chart, pictures=[drawn(telling(logits, codes), codes)])
+
+
+def answered(models: Models, question: Question, widths: Widths | None) -> Row:
+    """How good the items of a beam are, or those of the sums, and whether the right one is among them."""
+    logits, codes, root, right = question
+    best = exact(logits, codes)
+    found = best if widths is None else beam(logits, root, widths)
+    first, five = compared(found, best)
+    places = {item: at for at, item in enumerate(found.items, 1)}
+    return {
+        FIRST: first,
+        "best five found": five,
+        EVALUATED: found.num_evaluated,
+        "Recall@10": None if right is None else recall([places.get(right)], 10),
+    }
+
+
+def compared(found: Ranked, best: Ranked) -> tuple[bool, float]:
+    """Whether the beam's first item is the best of all, and the share of the best five in its first five."""
+    shared = set(found.items[:5]) & set(best.items[:5])
+    return found.items[:1] == best.items[:1], len(shared) / len(best.items[:5])
 
 
 def same_codes(codes: torch.Tensor) -> list[int]:
@@ -115,50 +130,20 @@ def same_codes(codes: torch.Tensor) -> list[int]:
     return [last[tuple(code)] for code in codes.tolist()]
 
 
-def measured(
-    name: str, logits: list[torch.Tensor], codes: list[torch.Tensor], right: list[int] | None
-) -> list[list[Cell]]:
-    """Rows for all widths, and one for the sums of all items."""
-    best = [exact(*pair) for pair in zip(logits, codes, strict=True)]
-    tries: dict[int, TrieNode] = {}
-    roots = [tries.setdefault(id(some), trie_of(some.tolist())) for some in codes]
-    by_widths = {
-        str(widths): [beam(*pair, widths) for pair in zip(logits, roots, strict=True)] for widths in WIDTHS
-    }
-    table: list[list[Cell]] = []
-    for label, ranked in (by_widths | {"all sums": best}).items():
-        hits = [compared(one, other) for one, other in zip(ranked, best, strict=True)]
-        ranks = None
-        if right is not None:
-            places = [{item: at for at, item in enumerate(one.items, 1)} for one in ranked]
-            ranks = [place.get(item) for place, item in zip(places, right, strict=True)]
-        table.append(
-            [
-                name,
-                label.strip("()").replace(", ", " / "),
-                sum(first for first, _ in hits) / len(hits),
-                sum(share for _, share in hits) / len(hits),
-                sum(one.num_evaluated for one in ranked) / len(ranked),
-                None if ranks is None else recall(ranks, 10),
-            ]
-        )
-    return table
-
-
-def telling(logits: list[torch.Tensor], codes: torch.Tensor) -> torch.Tensor:
+def telling(questions: list[Question]) -> Question:
     """The first question in which the beam misses some of the ten best items, otherwise the first of all."""
-    root = trie_of(codes.tolist())
-    for one in logits:
-        if set(exact(one, codes).items[:LISTED]) - set(beam(one, root, PUBLISHED).items):
+    for one in questions:
+        logits, codes, root, _ = one
+        if set(exact(logits, codes).items[:LISTED]) - set(beam(logits, root, PUBLISHED).items):
             return one
-    return logits[0]
+    return questions[0]
 
 
-def drawn(logits: torch.Tensor, codes: torch.Tensor) -> Heat:
+def drawn(logits: torch.Tensor, codes: torch.Tensor, root: TrieNode, _: int | None) -> Heat:
     """The best items of one question: what each code adds to their sums, and which of them the beam
     missed.
     """
-    best, ranked = exact(logits, codes), beam(logits, trie_of(codes.tolist()), PUBLISHED)
+    best, ranked = exact(logits, codes), beam(logits, root, PUBLISHED)
     rank = {item: at for at, item in enumerate(ranked.items, 1)}
     logprobs = logits.log_softmax(-1)
     rows = []
@@ -171,47 +156,67 @@ def drawn(logits: torch.Tensor, codes: torch.Tensor) -> Heat:
     return Heat("The ten best items of one question", "log p of the code", columns, rows, low, 0.0)
 
 
-def conclusions(table: list[list[Cell]], raw: torch.Tensor, asked: torch.Tensor) -> list[str]:
-    """The conclusions, as sentences."""
-    rows = {(row[0], row[1]): row for row in table}
-    label = " / ".join(map(str, PUBLISHED))
-    full, sums = (rows["trained model", name] for name in (" / ".join(map(str, WIDTHS[-1])), "all sums"))
-    shared = len(NAMES) - len({tuple(code) for code in raw.tolist()})
-    ideal = [1 + true_ranking(last).index(wanted) for last, wanted in asked[:, -2:].tolist()]
+def says(rows: list[Row]) -> list[str]:
+    """The widest beam, and the published one against the sums."""
+    by = {(row["scores"], row["widths"]): row for row in rows}
+    full, beams, sums = (by[TRAINED, name] for name in (LABELS[WIDTHS[-1]], LABELS[PUBLISHED], SUMS))
     return [
-        f"A beam as wide as the catalogue puts the best item first in {full[2]:.0%} of the questions: it "
+        f"A beam as wide as the catalogue puts the best item first in {full[FIRST]:.0%} of the questions: it "
         "equals the sums of all items.",
-        f"The beam of {label} evaluates {rows['trained model', label][4]:.0f} codes of the trained model; "
-        f"the sums need {sums[4]:.0f} numbers and no search, since no prediction depends on another.",
+        f"The beam of {LABELS[PUBLISHED]} evaluates {beams[EVALUATED]:.0f} codes of the trained model; the "
+        f"sums need {sums[EVALUATED]:.0f} numbers and no search, since no prediction depends on another.",
+    ]
+
+
+SWEEP = Sweep(
+    names=("scores", "widths"),
+    settings=settings,
+    decode=answered,
+    within="scores",
+    says=says,
+    chart=CurvesBy(
+        "The beam's first item is the best of all",
+        EVALUATED,
+        "share",
+        "scores",
+        (EVALUATED, FIRST),
+        where=lambda row: row["widths"] != SUMS,
+        log=True,
+    ),
+    one_process=True,
+)
+
+
+def run(models: Models) -> Result:
+    """The sweep, with one question of the trained model, and what of its recall is possible."""
+    made = swept(models, SWEEP)
+    questions, sums = [one for (one,) in made.settings[0].cases], made.rows[len(WIDTHS)]
+    shared = len(NAMES) - len({tuple(code) for code in questions[0][1].tolist()})
+    asked = histories(QUESTIONS, LENGTH + 1, seed=1).tolist()
+    ideal = [1 + true_ranking(last).index(wanted) for *_, last, wanted in asked]
+    after = [
         f"{shared} of {len(NAMES)} items have the same four codes as a later one, which then counts as the "
         "item meant.",
-        f"Recall@10 of the sums is {sums[5]:.3f}, and that of the customers' own probabilities "
+        f"Recall@10 of the sums is {sums['Recall@10']:.3f}, and that of the customers' own probabilities "
         f"{recall(ideal, 10):.3f}: figures of invented customers.",
     ]
+    return concluded(made, SWEEP, after=after, pictures=[drawn(*telling(questions))])
 
 
 def finding(answer: dict) -> str:
     """How often the published widths miss the best item."""
-    label = " / ".join(map(str, PUBLISHED))
-    known = {row["scores"]: row["best first"] for row in rows_of(answer) if row["widths"] == label}
+    known = {row["scores"]: row[FIRST] for row in rows_with(answer, "widths", LABELS[PUBLISHED])}
     return (
-        "A beam of the published widths puts the best of 512 items first in "
-        f"{percent(known['trained model'])} of the questions with a trained model and in "
-        f"{percent(known['random'])} with random scores, where adding up four numbers for each item never "
-        "misses it."
+        f"A beam of the published widths puts the best of 512 items first in {percent(known[TRAINED])} of "
+        f"the questions with a trained model and in {percent(known['random'])} with random scores, where "
+        "adding up four numbers for each item never misses it."
     )
 
 
 def stands(answer: dict) -> Basis:
     """Questions to a model that was trained once; random scores have questions of their own."""
-    label = " / ".join(map(str, PUBLISHED))
-    best = {row["scores"]: row["best first"] for row in rows_with(answer, "widths", label)}
-    trained, chance = best["trained model"], best["random"]
-    compared = by_shares(
-        "best item first, trained against random", trained, QUESTIONS, chance, RANDOM_QUESTIONS
-    )
-    return Basis(
-        {"questions": QUESTIONS, "questions with random scores": RANDOM_QUESTIONS},
-        trained=1,
-        compared=[compared],
-    )
+    best = {row["scores"]: row[FIRST] for row in rows_with(answer, "widths", LABELS[PUBLISHED])}
+    shares, many = (best[TRAINED], best["random"]), (QUESTIONS, RANDOM_QUESTIONS)
+    compared = by_shares("best item first, trained against random", *shares, *many)
+    units = {"questions": QUESTIONS, "questions with random scores": RANDOM_QUESTIONS}
+    return Basis(units, trained=1, compared=[compared])

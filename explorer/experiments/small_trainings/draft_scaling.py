@@ -31,13 +31,8 @@ from explorer.experiments.reading import rows_of, two
 PAPERS = ("scaling-laws-for-speculative-decoding",)
 LAYERS, INTERMEDIATE, DEPTH = (1, 2, 3, 4), 256, 5
 LENGTH, BATCH, RATE, WARM_UP = 128, 4, 2e-3, 10
-READ = (
-    8192,
-    16384,
-    32768,
-    65536,
-    131072,
-)  # training tokens after which drafts are measured; the last amount is held out
+# Training tokens after which drafts are measured; the last amount is held out.
+READ = (8192, 16384, 32768, 65536, 131072)
 KINDS, EACH, NEW_TOKENS = ("stories", "word problems", "records"), 6, 48
 BATCHES, BUDGETS = (1, 4, 16, 64), (1, 4, 16, 64)  # requests in a batch; drafted nodes per request
 COLUMNS = ["layers", "parameters", "tokens read", "accepted", "by the law"]
@@ -187,7 +182,5 @@ def finding(answer: dict) -> str:
 
 
 STANDS = Basis(
-    {"prompts": EACH * len(KINDS)},
-    trained=1,
-    unfinished="more is accepted with every doubling of the text",
+    {"prompts": EACH * len(KINDS)}, trained=1, unfinished="more is accepted with every doubling of the text"
 )

@@ -13,19 +13,13 @@ from collections.abc import Callable
 import torch
 from transformers import LlamaForCausalLM
 
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments import Chart, Line, Models, progress
 from explorer.experiments.basis import Basis
-from explorer.experiments.models.small import fit, next_loss, own_text
+from explorer.experiments.models.small import fit, held_out_loss, next_loss, own_text
 from explorer.experiments.models.small_llama import small_llama
-from explorer.experiments.models.sparse_training import (
-    Masked,
-    fading,
-    mask,
-    n_of_m,
-    structure,
-    unmask,
-)
-from explorer.experiments.reading import rows_of, two
+from explorer.experiments.models.sparse_training import Masked, fading, mask, n_of_m, structure, unmask
+from explorer.experiments.reading import Row, rows_of, two
+from explorer.experiments.sweep import Setting, Sweep
 from explorer.experiments.without_decoding.information_surplus import by_frequency
 
 PAPERS = ()  # none: unlike in the paper, fading does not beat SR-STE here
@@ -54,13 +48,12 @@ def schedule(recipe: str, n: int, m: int) -> Change:
 RECIPES = ("one cut", "SR-STE", "fading, linear", "fading, exponential", "stricter")
 
 
-def trained(rows: torch.Tensor, recipe: str | None, n: int, m: int) -> LlamaForCausalLM:
-    """A model trained by a recipe, with n of m weights at the end; dense without a recipe."""
-    model = small_llama(FREQUENT + 1, WIDTH, LAYERS, HEADS)
-    masks = (
-        mask(model, lambda at, weight: Masked(n_of_m(n, m), straight=recipe == "SR-STE")) if recipe else []
-    )
-    change, steps = schedule(recipe or "", n, m), iter(range(STEPS))
+def trained(rows: torch.Tensor, recipe: str, n: int, m: int) -> LlamaForCausalLM:
+    """A model trained by a recipe, with n of m weights at the end, or all of them if it stays dense."""
+    model, masks = small_llama(FREQUENT + 1, WIDTH, LAYERS, HEADS), []
+    if recipe != "dense":
+        masks = mask(model, lambda at, weight: Masked(n_of_m(n, m), straight=recipe == "SR-STE"))
+    change, steps = schedule(recipe, n, m), iter(range(STEPS))
 
     def loss(some: torch.Tensor) -> torch.Tensor:
         step = next(steps)
@@ -76,43 +69,50 @@ def trained(rows: torch.Tensor, recipe: str | None, n: int, m: int) -> LlamaForC
     return model
 
 
-@torch.no_grad()
-def held_out_loss(model: LlamaForCausalLM, rows: torch.Tensor) -> float:
-    """Held-out loss in nats per token."""
-    return float(next_loss(model(rows).logits, rows))
-
-
-def run(models: Models) -> Result:
-    """One row per recipe."""
-    with progress.part(0.15):
+def settings(models: Models) -> list[Setting]:
+    """Every recipe with every pattern, on texts that the target wrote."""
+    with progress.part(0.2):
         wrote = own_text(models, TEXTS + HELD_OUT, LENGTH)
-    texts = by_frequency(wrote, wrote[:-HELD_OUT], FREQUENT)
-    rows, held = texts[:-HELD_OUT], texts[-HELD_OUT:]
-    with progress.part(0.1):
-        dense = held_out_loss(trained(rows, None, 1, 1), held)
-    table: list[list[Cell]] = [["dense", *[dense] * len(PATTERNS)]]
-    for recipe in progress.each(RECIPES):
-        losses = [held_out_loss(trained(rows, recipe, n, m), held) for n, m in progress.each(PATTERNS)]
-        table.append([recipe, *losses])
-    columns = ["recipe", *(f"{n} of {m}" for n, m in PATTERNS)]
-    shares = [1 - n / m for n, m in PATTERNS]
-    lines = [Line(row[0], [[x, y] for x, y in zip(shares, row[1:], strict=True)]) for row in table]
-    chart = Chart("Loss by the share of weights that are gone", "share of zeros", "nats per token", lines)
-    return Result(columns, table, conclusions(table), chart)
+    rows, held = by_frequency(wrote, wrote[:-HELD_OUT], FREQUENT).split([TEXTS, HELD_OUT])
+    given = {"rows": rows, "held": held}
+    return [Setting((recipe,), recipe, given, PATTERNS) for recipe in ("dense", *RECIPES)]
 
 
-def conclusions(table: list[list[Cell]]) -> list[str]:
-    """The conclusions for each pattern, as sentences."""
-    says = []
-    rows = {row[0]: row[1:] for row in table}
-    for at, (n, m) in enumerate(PATTERNS):
-        order = sorted(RECIPES, key=lambda recipe: rows[recipe][at])
-        listed = ", ".join(f"{recipe} {rows[recipe][at] - rows['dense'][at]:+.3f}" for recipe in order)
-        says.append(f"{n} of {m}, nats above dense ({rows['dense'][at]:.3f}): {listed}.")
-        gain = rows["SR-STE"][at] - min(rows[recipe][at] for recipe in RECIPES if recipe.startswith("fading"))
+def loss(models: Models, recipe: str, n: int, m: int, rows: torch.Tensor, held: torch.Tensor) -> float:
+    """Held-out loss in nats per token after training by a recipe."""
+    return held_out_loss(trained(rows, recipe, n, m), held)
+
+
+def says(rows: list[Row]) -> list[str]:
+    """Every recipe against the dense model, and fading against SR-STE, for each pattern."""
+    sentences = []
+    for n, m in PATTERNS:
+        losses = {row["recipe"]: row[f"{n} of {m}"] for row in rows}
+        dense = losses.pop("dense")
+        listed = ", ".join(f"{name} {losses[name] - dense:+.3f}" for name in sorted(losses, key=losses.get))
+        gain = losses["SR-STE"] - min(one for name, one in losses.items() if name.startswith("fading"))
         verb = "is better" if gain > 0 else "is no better"
-        says.append(f"At {n} of {m} the better fading {verb} than SR-STE: a difference of {gain:+.3f} nats.")
-    return [one.replace(" -", " −") for one in says]
+        sentences += [
+            f"{n} of {m}, nats above dense ({dense:.3f}): {listed}.",
+            f"At {n} of {m} the better fading {verb} than SR-STE: a difference of {gain:+.3f} nats.",
+        ]
+    return sentences
+
+
+SWEEP = Sweep(
+    names=("recipe",),
+    settings=settings,
+    decode=loss,
+    measures=lambda losses, _: {f"{n} of {m}": loss for (n, m), loss in zip(PATTERNS, losses, strict=True)},
+    says=says,
+    chart=lambda rows: Chart(
+        "Loss by the share of weights that are gone",
+        "share of zeros",
+        "nats per token",
+        [Line(row["recipe"], [[1 - n / m, row[f"{n} of {m}"]] for n, m in PATTERNS]) for row in rows],
+    ),
+    one_process=True,
+)
 
 
 def finding(answer: dict) -> str:
@@ -128,7 +128,5 @@ def finding(answer: dict) -> str:
 
 
 STANDS = Basis(
-    {"held-out texts": HELD_OUT},
-    trained=1,
-    unfinished="a sparse model has a lower loss than the dense one",
+    {"held-out texts": HELD_OUT}, trained=1, unfinished="a sparse model has a lower loss than the dense one"
 )

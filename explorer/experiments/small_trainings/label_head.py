@@ -11,7 +11,6 @@ five bins. ms: on this machine, for one story, the median of all. Simpler than i
 of 100, and 600 steps at one rate for both, .01 instead of .003 for the vectors and .00001 for the layer.
 """
 
-import time
 from collections.abc import Callable
 from statistics import fmean, median
 
@@ -20,7 +19,8 @@ import torch
 from decoders.constraints.automaton import OfBytes
 from decoders.constraints.kinds import vocabulary_of
 from decoders.constraints.labels import Labels
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.asked import Timed, timed
 from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models.small import fit
 from explorer.experiments.models.tuned_prompt import (
@@ -33,8 +33,9 @@ from explorer.experiments.models.tuned_prompt import (
     positive_weights,
     trie_search,
 )
-from explorer.experiments.reading import rows_with, two
+from explorer.experiments.reading import Row, rows_with, two
 from explorer.experiments.small_trainings.toy_topics import LABELS, Story, stories
+from explorer.experiments.sweep import Setting, Sweep, concluded, swept
 from visualizers.analysis.calibration import binned, calibration_error
 
 PAPERS = ("prompt-tuned-embedding-classification-for-multi-label",)
@@ -138,49 +139,15 @@ def searcher(models: Models, prompt: TunedPrompt, before: str = "") -> Callable[
     return ask
 
 
-def judged(name: str, answers: list[Answer], ms: float, held: list[Story]) -> tuple[list[Cell], list]:
-    """A row of the table, and (confidence, right) of each predicted label."""
-    sets = [
-        {label for label, p in one.confidence.items() if p >= SURE or one.forwards > 1} for one in answers
-    ]
-    right = [{LABELS.index(topic) for topic in story.topics} for story in held]
-    hits = sum(len(answered & true) for answered, true in zip(sets, right, strict=True))
-    f1 = 2 * hits / (sum(map(len, sets)) + sum(map(len, right)))
-    pairs = [
-        (one.confidence[label], label in true)
-        for one, answered, true in zip(answers, sets, right, strict=True)
-        for label in answered
-    ]
-    cells: list[Cell] = [
-        name,
-        fmean(one.forwards for one in answers),
-        fmean(one.read for one in answers),
-        ms,
-        f1,
-    ]
-    cells.append(fmean(answered == true for answered, true in zip(sets, right, strict=True)))
-    if not pairs:
-        return [*cells, None, None, None], pairs
-    sure, came = fmean(p for p, _ in pairs), fmean(came for _, came in pairs)
-    return [*cells, sure, came, calibration_error(pairs, BINS)], pairs
+def labels(answer: Answer) -> set[int]:
+    """The predicted labels: all that a search has written, or those that the head is sure of."""
+    return {label for label, p in answer.confidence.items() if p >= SURE or answer.forwards > 1}
 
 
-def timed(ask: Callable[[Story], Answer], held: list[Story]) -> tuple[list[Answer], float]:
-    """All answers, and the median time of one in milliseconds."""
-    answers, seconds = [], []
-    ask(held[0])  # the first call is a warm-up
-    for story in progress.each(held):
-        start = time.perf_counter()
-        answers.append(ask(story))
-        seconds.append(time.perf_counter() - start)
-    return answers, 1000 * median(seconds)
-
-
-def run(models: Models) -> Result:
-    """One row per way."""
+def settings(models: Models) -> list[Setting]:
+    """All ways, whose prompts and heads are trained here, on the same stories."""
     target = models["draft"]
-    learned, held = stories(LEARNED, 0, True), stories(HELD, 1, False)
-    none = TunedPrompt(target.model, length=0)
+    learned, none = stories(LEARNED, 0, True), TunedPrompt(target.model, length=0)
     ways: dict[str, Callable[[Story], Answer]] = {
         SHOWN.format(EXAMPLES): searcher(models, none, shots(stories(EXAMPLES, 2, True)))
     }
@@ -195,23 +162,37 @@ def run(models: Models) -> Result:
     }
     for name, head in heads.items():
         ways[name] = lambda story, head=head: head.answer(target.encode(question(story)))
-    table, lines = [], []
-    for name, ask in progress.each(ways.items()):
-        cells, pairs = judged(name, *timed(ask, held), held)
-        table.append(cells)
-        if pairs and name in (SHOWN.format(EXAMPLES), TUNED, PTEC, UNWEIGHED):
-            lines.append(Line(name, [[one["mean"], one["share"]] for one in binned(pairs, BINS)]))
-    lines.append(Line("confidence that can be believed", [[0.0, 0.0], [1.0, 1.0]]))
-    columns = ["way", "forwards", "read", "ms", "F1", "all right"]
-    columns += ["confidence", "right", "calibration error"]
-    chart = Chart("Is the confidence calibrated?", "confidence", "share that is right", lines)
-    return Result(columns, table, conclusions(columns, table), chart)
+    held = [(one, {LABELS.index(topic) for topic in one.topics}) for one in stories(HELD, 1, False)]
+    return [Setting((name,), parameters={"ask": ask}, cases=held) for name, ask in ways.items()]
 
 
-def conclusions(columns: list[str], table: list[list[Cell]]) -> list[str]:
-    """The conclusions, as sentences."""
-    rows = {one[0]: dict(zip(columns, one, strict=True)) for one in table}
-    search, head, plain, other = rows[TUNED], rows[PTEC], rows[PLAIN], rows[UNWEIGHED]
+def predicted(some: list[Timed]) -> list[tuple[float, bool]]:
+    """(confidence, right) of each predicted label."""
+    return [
+        (one.answer.confidence[label], label in one.right) for one in some for label in labels(one.answer)
+    ]
+
+
+def measures(some: list[Timed], _: list[Timed]) -> Row:
+    """What an answer costs, how many labels are right, and how well the confidence is calibrated."""
+    pairs = predicted(some)
+    both = [(labels(one.answer), one.right) for one in some]
+    return {
+        "forwards": fmean(one.answer.forwards for one in some),
+        "read": fmean(one.answer.read for one in some),
+        "ms": 1000 * median(one.seconds for one in some),
+        "F1": 2 * sum(len(a & b) for a, b in both) / sum(len(a) + len(b) for a, b in both),
+        "all right": fmean(a == b for a, b in both),
+        "confidence": fmean(p for p, _ in pairs) if pairs else None,
+        "right": fmean(came for _, came in pairs) if pairs else None,
+        "calibration error": calibration_error(pairs, BINS) if pairs else None,
+    }
+
+
+def says(rows: list[Row]) -> list[str]:
+    """The head against the search, the head without a tuned prompt, and the one without weights."""
+    by_way = {row["way"]: row for row in rows}
+    search, head, plain, other = (by_way[name] for name in (TUNED, PTEC, PLAIN, UNWEIGHED))
     return [
         f"The head takes {head['forwards']:.0f} forward and {head['ms']:.0f} ms a story, the search after a "
         f"tuned prompt {search['forwards']:.1f} forwards and {search['ms']:.0f} ms.",
@@ -224,7 +205,24 @@ def conclusions(columns: list[str], table: list[list[Cell]]) -> list[str]:
     ]
 
 
-def error(row: dict[str, Cell]) -> str:
+SWEEP = Sweep(names=("way",), settings=settings, decode=timed, measures=measures, says=says, one_process=True)
+
+
+def run(models: Models) -> Result:
+    """The sweep, with how far the confidence can be believed."""
+    made = swept(models, SWEEP)
+    pairs = {row["way"]: predicted(some) for row, some in zip(made.rows, made.outcomes, strict=True)}
+    lines = [
+        Line(name, [[one["mean"], one["share"]] for one in binned(some, BINS)])
+        for name, some in pairs.items()
+        if some and name != PLAIN
+    ]
+    lines.append(Line("confidence that can be believed", [[0.0, 0.0], [1.0, 1.0]]))
+    chart = Chart("Is the confidence calibrated?", "confidence", "share that is right", lines)
+    return concluded(made, SWEEP, chart=chart)
+
+
+def error(row: Row) -> str:
     """The calibration error, if any label was predicted."""
     return "unknown" if row["calibration error"] is None else f"{row['calibration error']:.3f}"
 
@@ -241,6 +239,6 @@ def finding(answer: dict) -> str:
 def stands(answer: dict) -> Basis:
     """Held-out stories; head and prompts were trained once."""
     (head,), (search,) = rows_with(answer, "way", PTEC), rows_with(answer, "way", TUNED)
-    shares = head["all right"], HELD, search["all right"], HELD
-    compared = by_shares("stories with all labels right, head against search", *shares)
+    shares = head["all right"], search["all right"]
+    compared = by_shares("stories with all labels right, head against search", *shares, HELD)
     return Basis({"held-out stories": HELD}, trained=1, compared=[compared])

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.basis import Basis
+from explorer.experiments.basis import FAR_ABOVE, Basis
 from explorer.experiments.models.exits import Exits, joint_weights, rotated, skip_probs, skip_weights
 from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import TokenMap
@@ -35,9 +35,8 @@ STEPS, HEAD_STEPS, BATCH, RATE = 450, 150, 8, 3e-3
 DROP, SCALE, EVERY = 0.1, 0.2, 4  # LayerSkip's, the curriculum's step halved for so few layers
 SHOWN = 28  # tokens in the picture
 THRESHOLDS, EXAMPLE = (0.3, 0.5, 0.7, 0.9, 1.01), 0.5  # EXAMPLE: the one used in the sentences
-Heads = list[
-    Callable[[list[torch.Tensor]], torch.Tensor]
-]  # one per exit: states of all layers, L times [B, T, d] -> logits [B, T, V]
+# One per exit: states of all layers, L times [B, T, d] -> logits [B, T, V].
+Heads = list[Callable[[list[torch.Tensor]], torch.Tensor]]
 
 
 def single(model: Exits, rows: torch.Tensor) -> torch.Tensor:
@@ -157,8 +156,7 @@ def run(models: Models) -> Result:
     """One row per recipe."""
     with progress.part(0.1):
         wrote = own_text(models, TEXTS + HELD_OUT, LENGTH)
-    texts = by_frequency(wrote, wrote[:-HELD_OUT], FREQUENT)
-    rows, held = texts[:-HELD_OUT], texts[-HELD_OUT:]
+    rows, held = by_frequency(wrote, wrote[:-HELD_OUT], FREQUENT).split([TEXTS, HELD_OUT])
     recipes = progress.each(("single exit", "LayerSkip", "joint exits"), until=0.8)
     known = {name: trained(name, FREQUENT + 1, rows) for name in recipes}
     plain = known["single exit"]
@@ -189,7 +187,7 @@ def conclusions(rows: dict[str, list[float]]) -> list[str]:
     gains = ", ".join(f"{fitted[at] - together[at]:+.3f} after {EXITS[at]}" for at in early)
     says = [
         f"Joint exits have a lower loss than heads fitted to the frozen single-exit model at {len(below)} of "
-        f"{len(early)} early exits: {gains} nats.",
+        f"{len(early)} early exits: {gains} nats."
     ]
     for name in ("LayerSkip", "joint exits"):
         more = rows[name][len(early)] / plain[len(early)] - 1
@@ -225,8 +223,4 @@ def finding(answer: dict) -> str:
     )
 
 
-STANDS = Basis(
-    {"held-out texts": HELD_OUT},
-    trained=1,
-    unfinished="the loss is far above that of the target that wrote the text",
-)
+STANDS = Basis({"held-out texts": HELD_OUT}, trained=1, unfinished=FAR_ABOVE)

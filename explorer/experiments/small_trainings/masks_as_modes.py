@@ -8,47 +8,49 @@ decoder alone. Both are evaluated under all three masks: the loss in nats, how o
 right, and how many functions are written without an error. UniXcoder's contrastive learning is left out.
 """
 
+from statistics import fmean
+
 import torch
 
 from decoders.lenses.mask_modes import MODES, mode_mask
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments import Models, progress
 from explorer.experiments.basis import Basis
+from explorer.experiments.curves import CurvesBy
 from explorer.experiments.models import mode_model
 from explorer.experiments.pictures import TokenMap
-from explorer.experiments.reading import percent, rows_with
+from explorer.experiments.reading import Row, grouped, percent, rows_with
+from explorer.experiments.sweep import Setting, Sweep
 
 PAPERS = ("unixcoder",)
 WIDTH, LAYERS, STEPS, BATCH = 96, 3, 500, 16
 TESTED, WRITTEN = 96, 36  # pairs; functions that are written
 TRAINED = {"all modes": MODES, "decoder alone": ("decoder",)}
+LOSS, FILLED, WROTE = "loss", "letters right", "functions right"
 EXAMPLE = ("last item", "xs[-1]")
 
 
-def run(models: Models) -> Result:
-    """One row per model and mode."""
-    made = {
+def settings(models: Models) -> list[Setting]:
+    """Both models, which are trained here, under every mask."""
+    trained = {
         name: mode_model.trained(modes, WIDTH, LAYERS, STEPS, BATCH)
         for name, modes in progress.each(TRAINED.items(), until=0.9)
     }
-    pairs, table = mode_model.pairs(TESTED, -1), []
-    asked = [(name, mode) for name in TRAINED for mode in MODES]
-    for name, mode in progress.each(asked):
-        model, rows = made[name], mode_model.rows_of(mode, pairs, -1)
-        with torch.no_grad():
-            loss = float(mode_model.loss_of(model, rows))
-        right = None
-        if mode != "encoder":
-            wrote = [mode_model.written(model, mode, says) == body for says, body in pairs[:WRITTEN]]
-            right = sum(wrote) / len(wrote)
-        table.append([name, mode, loss, mode_model.filled(model, rows), right])
-    columns = ["trained as", "asked as", "loss", "letters right", "functions right"]
-    lines = [
-        Line(name, [[float(at), row[2]] for at, row in enumerate(rows, 1)])
-        for name in TRAINED
-        if (rows := [row for row in table if row[0] == name])
+    return [
+        Setting((name, mode), parameters={"model": model, "mode": mode})
+        for name, model in trained.items()
+        for mode in MODES
     ]
-    chart = Chart("The loss under each mask: 1 encoder, 2 decoder, 3 encoder-decoder", "mask", "nats", lines)
-    return Result(columns, table, conclusions(table), chart, pictures=list(map(mask_picture, MODES)))
+
+
+def asked(models: Models, model: torch.nn.Module, mode: str) -> Row:
+    """How well a model predicts, fills and writes under a mask, on pairs that it has not read."""
+    pairs = mode_model.pairs(TESTED, -1)
+    rows = mode_model.rows_of(mode, pairs, -1)
+    with torch.no_grad():
+        loss = float(mode_model.loss_of(model, rows))
+    functions = pairs[:WRITTEN] if mode != "encoder" else []
+    wrote = [mode_model.written(model, mode, says) == body for says, body in functions]
+    return {LOSS: loss, FILLED: mode_model.filled(model, rows), WROTE: fmean(wrote) if wrote else None}
 
 
 def mask_picture(mode: str) -> TokenMap:
@@ -61,19 +63,35 @@ def mask_picture(mode: str) -> TokenMap:
     return TokenMap(title, what, words, words, sees, 1.0, source)
 
 
-def conclusions(table: list[list[Cell]]) -> list[str]:
-    """The conclusions, as sentences."""
-    own, alone = ({row[1]: row for row in table if row[0] == name} for name in TRAINED)
-    writing = ", ".join(f"{own[mode][4]:.0%} as {mode}" for mode in MODES[1:])
+def says(rows: list[Row]) -> list[str]:
+    """What the model of all modes does under each mask, and what the decoder alone does."""
+    own, alone = ({row["asked as"]: row for row in some} for some in grouped(rows, "trained as").values())
+    writing = ", ".join(f"{own[mode][WROTE]:.0%} as {mode}" for mode in MODES[1:])
     return [
-        f"One set of weights fills {own['encoder'][3]:.0%} of the masked letters and writes whole functions: "
-        f"{writing}.",
-        f"As a decoder the decoder alone has a loss of {alone['decoder'][2]:.3f} nats, "
-        f"the model of all modes "
-        f"{own['decoder'][2]:.3f}.",
-        f"Under the encoder's mask the decoder alone fills {alone['encoder'][3]:.0%} of the masked letters: "
-        "a mask that was never trained is no mode.",
+        f"One set of weights fills {own['encoder'][FILLED]:.0%} of the masked letters and writes whole "
+        f"functions: {writing}.",
+        f"As a decoder the decoder alone has a loss of {alone['decoder'][LOSS]:.3f} nats, the model of all "
+        f"modes {own['decoder'][LOSS]:.3f}.",
+        f"Under the encoder's mask the decoder alone fills {alone['encoder'][FILLED]:.0%} of the masked "
+        "letters: a mask that was never trained is no mode.",
     ]
+
+
+SWEEP = Sweep(
+    names=("trained as", "asked as"),
+    settings=settings,
+    decode=asked,
+    says=says,
+    chart=CurvesBy(
+        "The loss under each mask: 1 encoder, 2 decoder, 3 encoder-decoder",
+        "mask",
+        "nats",
+        "trained as",
+        (lambda row: 1.0 + MODES.index(row["asked as"]), LOSS),
+    ),
+    pictures=lambda rows: list(map(mask_picture, MODES)),
+    one_process=True,
+)
 
 
 def finding(answer: dict) -> str:
@@ -84,8 +102,8 @@ def finding(answer: dict) -> str:
     )
     return (
         f"The same weights read as an encoder or write as a decoder if training mixed the masks: then "
-        f"{percent(own['letters right'])} of masked letters are filled rightly, against "
-        f"{percent(alone['letters right'])} by a model that was only a decoder."
+        f"{percent(own[FILLED])} of masked letters are filled rightly, against "
+        f"{percent(alone[FILLED])} by a model that was only a decoder."
     )
 
 

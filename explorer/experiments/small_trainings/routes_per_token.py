@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional as F
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.basis import Basis
+from explorer.experiments.basis import FAR_ABOVE, Basis
 from explorer.experiments.models.duo import Duo, Router, at_random, bits
 from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import Heat, Strip, TokenMap
@@ -163,8 +163,7 @@ def shares(table: list[list[Cell]]) -> Heat:
 def run(models: Models) -> Result:
     """One row per number of big blocks."""
     with progress.part(0.05):
-        texts = own_text(models, TEXTS + HELD_OUT, LENGTH)
-    rows, held = texts[:-HELD_OUT], texts[-HELD_OUT:]
+        rows, held = own_text(models, TEXTS + HELD_OUT, LENGTH).split([TEXTS, HELD_OUT])
     with progress.part(0.4):
         duo = trained(models, rows)
     layers, generator = len(duo.small), torch.Generator().manual_seed(0)
@@ -259,8 +258,4 @@ def finding(answer: dict) -> str:
     )
 
 
-STANDS = Basis(
-    {"held-out texts": HELD_OUT},
-    trained=1,
-    unfinished="the loss is far above that of the target that wrote the text",
-)
+STANDS = Basis({"held-out texts": HELD_OUT}, trained=1, unfinished=FAR_ABOVE)

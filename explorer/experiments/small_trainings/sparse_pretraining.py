@@ -19,7 +19,7 @@ from transformers import LlamaForCausalLM
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.basis import Basis, as_measured, by_pairs
-from explorer.experiments.models.small import fit, next_loss, own_text
+from explorer.experiments.models.small import fit, held_out_loss, next_loss, own_text
 from explorer.experiments.models.small_llama import small_llama
 from explorer.experiments.models.sparse_training import Masked, mask, random_mask, training_flops, unmask
 from explorer.experiments.reading import moved, rows_with
@@ -54,12 +54,6 @@ def trained(model: LlamaForCausalLM, rows: torch.Tensor, steps: int, seed: int) 
     return model
 
 
-@torch.no_grad()
-def loss(model: LlamaForCausalLM, rows: torch.Tensor) -> float:
-    """Loss in nats per token."""
-    return float(next_loss(model(rows).logits, rows))
-
-
 def fixed(model: LlamaForCausalLM, share: float, seed: int) -> None:
     """Fixes a share of the weights of each linear layer at zero, at random."""
 
@@ -81,15 +75,15 @@ def losses(
         fixed(model, share, seed)
     with progress.part(0.7):
         trained(model, stories[:-HELD_OUT], steps, seed)
-    before, found = loss(model, stories[-HELD_OUT:]), {}
+    before, found = held_out_loss(model, stories[-HELD_OUT:]), {}
     if share:
         with progress.part(0.5):
             kept = trained(copy.deepcopy(model), tasks[:-HELD_OUT], FINE, seed)
-        found["masks kept"] = before, loss(kept, tasks[-HELD_OUT:])
+        found["masks kept"] = before, held_out_loss(kept, tasks[-HELD_OUT:])
         unmask(model)
     with progress.part(1.0):
         trained(model, tasks[:-HELD_OUT], FINE, seed)
-    return found | {"all free": (before, loss(model, tasks[-HELD_OUT:]))}
+    return found | {"all free": (before, held_out_loss(model, tasks[-HELD_OUT:]))}
 
 
 def run(models: Models) -> Result:
@@ -103,7 +97,7 @@ def run(models: Models) -> Result:
     count = sum(p.numel() for p in scratch.model.layers.parameters())
     with progress.part(0.05):
         trained(scratch, tasks[:-HELD_OUT], FINE, 0)
-    table: list[list[Cell]] = [["none", 0, None, 0.0, None, loss(scratch, tasks[-HELD_OUT:])]]
+    table: list[list[Cell]] = [["none", 0, None, 0.0, None, held_out_loss(scratch, tasks[-HELD_OUT:])]]
     ways = [(steps, share) for steps in LENGTHS for share in SHARES]
     found: dict[tuple[int, float], list[dict[str, tuple[float, float]]]] = {}
     for steps, share in progress.each(ways, weight=lambda way: way[0] + FINE * (2 if way[1] else 1)):

@@ -138,14 +138,7 @@ def run(models: Models) -> Result:
         sent = [sum(one.numbers for one in scan.sent if one.device == device) for device in range(DEVICES)]
         off = max(off, float((output - wanted).abs().max()))
         table.append(
-            [
-                name,
-                BYTES * max(sent),
-                BYTES * sum(sent),
-                BYTES * scan.held,
-                max(scan.ready),
-                max(done(scan)),
-            ]
+            [name, BYTES * max(sent), BYTES * sum(sent), BYTES * scan.held, max(scan.ready), max(done(scan))]
         )
     with torch.inference_mode():
         split, token_by_token = in_turn([lambda: model(held), lambda: model(held, in_order)], times=TIMES)

@@ -10,7 +10,7 @@ The metric is also computed for every pair of different endpoints of the API.
 import difflib
 import json
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations
 
 import jsonschema
@@ -18,8 +18,8 @@ import jsonschema
 from explorer.experiments import Models, Result
 from explorer.experiments.asked import decoded
 from explorer.experiments.basis import Basis, by_shares
-from explorer.experiments.reading import percent, rows_of
-from explorer.experiments.sweep import Setting, Sweep
+from explorer.experiments.reading import Row, percent, rows_of
+from explorer.experiments.sweep import Setting, Sweep, concluded, swept
 
 PAPERS = ("api-pack",)
 NOUNS = {"users": "user", "orders": "order", "offers": "offer", "pets": "pet", "cities": "city"}
@@ -101,10 +101,12 @@ def requests(api: list[Endpoint]) -> list[tuple[str, str]]:
     return made
 
 
-def called(models: Models, strategy: str, prompt: str, wanted: str, **parameters: str) -> tuple[str, str]:
-    """(the call that was written, the right one). Under the constraint the space is part of the prompt."""
+def called(models: Models, strategy: str, prompt: str, wanted: str, **parameters: str) -> Row:
+    """How good the call is that was written. Under the constraint the space is part of the prompt."""
     text = decoded(models, strategy, prompt + (" " if parameters else ""), TOKENS, **parameters).text()
-    return text.replace("<|endoftext|>", "").strip().split("\n")[0], wanted
+    call = text.replace("<|endoftext|>", "").strip().split("\n")[0]
+    right = {"exist": exists(call, endpoints()), "right": call == wanted}
+    return right | {"counted as right": alike(call, wanted)}
 
 
 def settings(models: Models) -> list[Setting]:
@@ -118,11 +120,6 @@ SWEEP = Sweep(
     names=("way",),
     settings=settings,
     decode=called,
-    measures=lambda calls, _: {
-        "exist": sum(exists(text, endpoints()) for text, _ in calls) / len(calls),
-        "right": sum(text == wanted for text, wanted in calls) / len(calls),
-        "counted as right": sum(alike(*call) for call in calls) / len(calls),
-    },
     says=lambda rows: [
         "Under the constraint every call exists and its arguments validate; that says nothing about whether "
         "it is the right one."
@@ -133,12 +130,12 @@ SWEEP = Sweep(
 
 def run(models: Models) -> Result:
     """The sweep, and how often the metric takes one endpoint for another."""
-    result, pairs = SWEEP.run(models), list(permutations(endpoints(), 2))
+    pairs = list(permutations(endpoints(), 2))
     wrong = [(a, b) for a, b in pairs if alike(a.call, b.call)]
     same = f"Of {len(pairs)} pairs of two different endpoints, the metric counts {len(wrong)} as the same" + (
         f", such as “{wrong[0][0].call}” and “{wrong[0][1].call}”." if wrong else "."
     )
-    return replace(result, says=[same, *result.says])
+    return concluded(swept(models, SWEEP), SWEEP, before=[same])
 
 
 def finding(answer: dict) -> str:
@@ -154,7 +151,6 @@ def finding(answer: dict) -> str:
 def stands(answer: dict) -> Basis:
     """Requests, decoded greedily."""
     free, held = rows_of(answer)
-    exist = by_shares(
-        "calls that exist, constrained against free", held["exist"], REQUESTS, free["exist"], REQUESTS
-    )
+    shares = held["exist"], free["exist"]
+    exist = by_shares("calls that exist, constrained against free", *shares, REQUESTS)
     return Basis(SWEEP.sampled, compared=[exist])

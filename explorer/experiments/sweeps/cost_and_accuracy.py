@@ -157,10 +157,7 @@ def stands(answer: dict) -> Basis:
     best = highest(rows.values(), "right")
     compared = [
         by_wins(
-            f"right answers, {row['strategy']} against greedy",
-            row["won"],
-            row["lost"],
-            COUNT * len(SCORERS),
+            f"right answers, {row['strategy']} against greedy", row["won"], row["lost"], COUNT * len(SCORERS)
         )
         for row in (rows["beam 8"], best)
     ]

@@ -189,7 +189,6 @@ def stands(answer: dict) -> Basis:
     """Closed problems, each answered once with every setting."""
     right = by_decoder(answer)
     widest = max(right, key=lambda name: max(right[name]) - min(right[name]))
-    many = len(CLOSED) * COUNT
-    ends = max(right[widest]), many, min(right[widest]), many
+    ends = max(right[widest]), min(right[widest]), len(CLOSED) * COUNT
     compared = by_shares(f"right answers, best against worst setting of {widest}", *ends)
     return Basis(SWEEP.sampled, compared=[compared])

@@ -10,9 +10,8 @@ right where alpha 0 is wrong; lost: the reverse; p: of a sign test on these.
 import math
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from decoders.trace.scores import Measure, ScoreName
 from decoders.trace.trace import Trace
@@ -75,12 +74,6 @@ def sheets(count: int) -> list[Item]:
     return [Item(p.prompt, p.prompt.split("\n")[0], p.answer.strip()) for p in made]
 
 
-class Contrasted(Protocol):
-    """What was decoded with two views."""
-
-    gains: list[float]
-
-
 def words(text: str) -> list[str]:
     return re.findall(r"[a-z]+", text.lower())
 
@@ -106,9 +99,11 @@ def gains(trace: Trace) -> list[float]:
     return [2 * e.parts["wanted"] - sum(e.parts.values()) for e in scores]
 
 
-def gained_bits(answers: Sequence[Contrasted]) -> float | None:
-    """Bits by which the wanted view made a token more likely, on average; None if there was only one view."""
-    nats = [one for answer in answers for one in answer.gains]
+def gained_bits(answers: Iterable[list[float]]) -> float | None:
+    """Bits by which the wanted view made a token more likely, on average over answers with these `gains`;
+    None if there was only one view.
+    """
+    nats = [one for answer in answers for one in answer]
     return sum(nats) / len(nats) / math.log(2) if nats else None
 
 
@@ -157,7 +152,7 @@ def measures(answers: list[Answered], plain: list[Answered]) -> Row:
         **right_with_interval(answers),
         "usual": sum(one.usual for one in answers) / count,
         "words of the evidence": sum(one.shared for one in answers) / count,
-        "gained bits": gained_bits(answers),
+        "gained bits": gained_bits(one.gains for one in answers),
         "forwards per token": sum(one.forwards for one in answers) / sum(one.tokens for one in answers),
         **won_and_lost(answers, plain),
     }
@@ -203,5 +198,5 @@ def finding(answer: dict) -> str:
 def stands(answer: dict) -> Basis:
     """Prompts of both forms."""
     asked, stated = (rows_with(answer, "prompts", kind)[0]["right"] for kind in FORMS)
-    compared = by_shares("right answers, asked against told", asked, COUNT, stated, COUNT)
+    compared = by_shares("right answers, asked against told", asked, stated, COUNT)
     return Basis(SWEEP.sampled, compared=[compared])

@@ -20,6 +20,7 @@ from explorer.experiments.asked import decoded
 from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.curves import CurvesBy
 from explorer.experiments.reading import Row, grouped, moved, percent, rows_with
+from explorer.experiments.statistics import lead
 from explorer.experiments.sweep import Setting, Sweep
 from explorer.experiments.sweeps.evidence import (
     Item,
@@ -109,26 +110,21 @@ def settings(models: Models) -> list[Setting]:
     ]
 
 
-def error(values: list[float]) -> float:
-    """The standard error of a mean."""
-    return stdev(values) / math.sqrt(len(values))
-
-
 def measures(questions: list[Drawn], plain: list[Drawn]) -> Row:
     """The results of one alpha; `plain`: those of alpha 0."""
     right, before = ([fmean(one.right) for one in some] for some in (questions, plain))
-    leads = [one - other for one, other in zip(right, before, strict=True)]
-    share, half = fmean(right), Z * error(right)
+    share, half = fmean(right), Z * stdev(right) / math.sqrt(len(right))
+    ahead, error = lead(right, before)
     return {
         "right": share,
         "from": max(0.0, share - half),
         "to": min(1.0, share + half),
         "its own": fmean(own for question in questions for own in question.own),
         "overlap": fmean(shared for question in questions for shared in question.overlaps),
-        "gained bits": gained_bits(questions),
+        "gained bits": gained_bits(one.gains for one in questions),
         "forwards per token": sum(one.forwards for one in questions) / sum(one.tokens for one in questions),
-        "ahead": fmean(leads),
-        "± error": error(leads),
+        "ahead": ahead,
+        "± error": error,
     }
 
 

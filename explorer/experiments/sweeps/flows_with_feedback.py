@@ -9,17 +9,13 @@ passes. right: hidden tests too; ahead: the lead over the baseline, with the sta
 tokens: read by the target in all calls.
 """
 
-import base64
-import gzip
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import takewhile
-from statistics import fmean, stdev
+from statistics import fmean
 
 from decoders.trace.trace import Trace
 from explorer.experiments import DrawnMessage, Models, Result
-from explorer.experiments.asked import problems_of
+from explorer.experiments.asked import packed, problems_of
 from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.curves import CurvesBy
 from explorer.experiments.message_flows import (
@@ -34,8 +30,8 @@ from explorer.experiments.message_flows import (
     ran,
 )
 from explorer.experiments.reading import Row, grouped, percent, rows_of, rows_with
+from explorer.experiments.statistics import lead
 from explorer.experiments.sweep import Setting, Sweep, concluded, swept
-from explorer.off_loop import encoded
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.own_tests import pass_rate
 from explorer.tasks.problem import lines
@@ -46,9 +42,8 @@ COUNT, ROUNDS = 60, (1, 2, 4, 8)
 AGAIN, FEEDBACK, GENERATOR = "drawn again", "with feedback", "generator"
 WIDE = 100  # maximum characters of a message in the picture
 LENGTHS = {"list_program": 24, "python": 40, "chain": 60}  # task -> maximum tokens of an answer
-Critic = Callable[
-    [str, str, str], Content
-]  # (original prompt, last prompt, text written after it) -> its messages
+# (original prompt, last prompt, text written after it) -> its messages
+Critic = Callable[[str, str, str], Content]
 Heard = tuple[Problem, list[Message]]  # a problem, and all messages about it
 Outcome = tuple[bool, float]  # of one problem after some rounds: (right, tokens read)
 
@@ -137,11 +132,10 @@ def measures(runs: list[Heard], again: list[Heard]) -> list[Row]:
 def after(rounds: int, own: Sequence[Outcome], rival: Sequence[Outcome]) -> Row:
     """The results of a way after some rounds, their cost, and the lead."""
     right = [one for one, _ in own]
-    ahead = [float(a) - float(b) for (a, _), (b, _) in zip(own, rival, strict=True)]
     low, high = wilson(sum(right), len(right))
     share = {"rounds": rounds, "right": fmean(right), "from": low, "to": high}
-    error = stdev(ahead) / math.sqrt(len(ahead))
-    return share | {"tokens": fmean(cost for _, cost in own), "ahead": fmean(ahead), "± error": error}
+    ahead, error = lead(right, [one for one, _ in rival])
+    return share | {"tokens": fmean(cost for _, cost in own), "ahead": ahead, "± error": error}
 
 
 def picture(models: Models, runs: list[Heard]) -> tuple[list[DrawnMessage], list[str]]:
@@ -159,8 +153,7 @@ def picture(models: Models, runs: list[Heard]) -> tuple[list[DrawnMessage], list
         calls += m.receiver == GENERATOR
         call = calls if GENERATOR in (m.sender, m.receiver) else None
         drawn.append(DrawnMessage(m.sender, m.receiver, in_short(m.content), round(m.time, 3), call))
-    texts = [encoded(trace.to_json(), finite=True).encode() for trace in traces]
-    return drawn, [base64.b64encode(gzip.compress(text, mtime=0)).decode() for text in texts]
+    return drawn, list(map(packed, traces))
 
 
 def in_short(content: Content) -> str:
@@ -218,14 +211,13 @@ def run(models: Models) -> Result:
     made = swept(models, SWEEP)
     fed = [some for one, some in zip(made.settings, made.outcomes, strict=True) if one.strategy == FEEDBACK]
     messages, calls = picture(models, [one for some in fed for one in some])
-    return replace(concluded(made, SWEEP), messages=messages, calls=calls)
+    return concluded(made, SWEEP, messages=messages, calls=calls)
 
 
 def finding(answer: dict) -> str:
     """Chains of sums and list programs after all rounds."""
-    last = {
-        (row["task"], row["way"]): row for row in rows_of(answer)
-    }  # the last row of a task and way has the most rounds
+    # The last row of a task and way has the most rounds.
+    last = {(row["task"], row["way"]): row for row in rows_of(answer)}
     (fed, drawn), (fed_programs, drawn_programs) = (
         [percent(last[task, way]["right"]) for way in (FEEDBACK, AGAIN)] for task in ("chain", "list_program")
     )

@@ -19,7 +19,7 @@ from explorer.experiments.asked import own_logprob, problems_of, prompts, text_o
 from explorer.experiments.basis import Basis, by_wins
 from explorer.experiments.curves import CurvesBy
 from explorer.experiments.pictures import Cloud, Clouds, fitted
-from explorer.experiments.reading import Row, minus, percent, rows_of
+from explorer.experiments.reading import Row, percent, rows_of
 from explorer.experiments.statistics import spearman
 from explorer.experiments.sweep import Setting, Sweep, concluded, swept
 from explorer.tasks import TASKS, Problem
@@ -58,7 +58,7 @@ class Drawn:
     correlation: float | None
 
 
-def drawn(models: Models, _: str, asked: Problem | str) -> Drawn:
+def drawn(models: Models, asked: Problem | str) -> Drawn:
     """The candidates for a problem, or for the beginning of a story, whose worth is their number of words."""
     found = candidates(models, asked if isinstance(asked, str) else asked.prompt)
     if isinstance(asked, str):
@@ -107,8 +107,8 @@ def says(rows: list[Row]) -> list[str]:
 SWEEP = Sweep(
     names=(WANTED,),
     settings=lambda models: [
-        *(Setting((task,), "candidates", {}, problems_of([task], COUNT)) for task in CLOSED),
-        Setting((LONGEST,), "candidates", {}, [(text,) for text in prompts("stories", STORIES)]),
+        *(Setting((task,), cases=problems_of([task], COUNT)) for task in CLOSED),
+        Setting((LONGEST,), cases=[(text,) for text in prompts("stories", STORIES)]),
     ],
     decode=drawn,
     measures=measures,
@@ -167,14 +167,15 @@ def run(models: Models) -> Result:
     """The candidates for each task, and the searches with a spoiled oracle."""
     with progress.part(0.6):
         made = swept(models, SWEEP)
-    result, chart = concluded(made, SWEEP), SPOILED.run(models).chart
+    chart = SPOILED.run(models).chart
     beams, *guided = chart.lines
     ((_, plain),) = beams.points
     everywhere = Line(BEAMS, [[noise, plain] for noise in NOISE])
     clouds = [cloud(row[WANTED], some) for row, some in zip(made.rows, made.outcomes, strict=True)]
-    return replace(
-        result,
-        says=[*result.says, *(minus(crossing(line, plain)) for line in guided)],
+    return concluded(
+        made,
+        SWEEP,
+        after=[crossing(line, plain) for line in guided],
         chart=replace(chart, lines=[everywhere, *guided]),
         pictures=[Clouds("Likely and useful", "log p", "utility", clouds)],
     )

@@ -60,7 +60,7 @@ class Mode:
     right: bool
 
 
-def of_length(models: Models, _: str, problem: Problem, length: int) -> Mode:
+def of_length(models: Models, problem: Problem, length: int) -> Mode:
     """The most likely answer to a problem with exactly this many tokens."""
     target = models["target"]
     prompt = target.encode(problem.prompt)
@@ -101,7 +101,7 @@ def says(rows: list[Row]) -> list[str]:
 SWEEP = Sweep(
     names=("task", "tokens"),
     settings=lambda models: [
-        Setting((task, length), "depth first", {"length": length}, problems_of([task], COUNT))
+        Setting((task, length), parameters={"length": length}, cases=problems_of([task], COUNT))
         for task in ASKED
         for length in LENGTHS
     ],

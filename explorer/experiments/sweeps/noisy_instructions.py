@@ -71,7 +71,7 @@ SWEEP = Sweep(
     measures=lambda answers, plain: {
         **right_by_task(answers, ASKED),
         **right_with_interval(answers),
-        "gained bits": gained_bits(answers),
+        "gained bits": gained_bits(one.gains for one in answers),
         **won_and_lost(answers, plain),
     },
     says=says,

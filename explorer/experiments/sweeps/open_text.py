@@ -6,7 +6,6 @@ are, 1 if all are equal; repeated: the share of a text's runs of four tokens tha
 how surprising the target finds a token of the text, on average.
 """
 
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -46,37 +45,19 @@ TEMPERATURES = {titled(*one): one[1]["temperature"] for one in SETTINGS if "temp
 GREEDY, PLAIN = "greedy", titled("sample", {"temperature": 1.0})  # with which the most repetitive is compared
 
 
-@dataclass(frozen=True)
-class Texts:
-    """The texts after one beginning, and the target's mean surprisal per token of each, in nats."""
-
-    tokens: list[list[int]]
-    nats: list[float]
-
-
-def continued(models: Models, strategy: str, beginning: str, **parameters: Any) -> Texts:
-    """One beginning; with several seeds if the strategy draws."""
+def continued(models: Models, strategy: str, beginning: str, **parameters: Any) -> Row:
+    """How alike and repetitive the texts after one beginning are, and how surprising a token; several texts
+    if the strategy draws. self-BLEU needs several.
+    """
     seeds = range(SEEDS if strategy in DRAWING else 1)
     traces = [decoded(models, strategy, beginning, TOKENS, seed, **parameters) for seed in seeds]
     texts = [trace.output() for trace in traces]
-    own = [own_logprob(models, trace.prompt, trace.output()) for trace in traces]
-    return Texts(texts, [-nats / len(text) for nats, text in zip(own, texts, strict=True)])
-
-
-def repeated(outcomes: list[Texts]) -> float:
-    """The share of a text's runs of four tokens that have occurred before."""
-    return fmean(repetition(text) for one in outcomes for text in one.tokens)
-
-
-def measures(outcomes: list[Texts], _: list[Texts]) -> Row:
-    """How alike and repetitive the texts are, and how surprising a token; self-BLEU needs several texts."""
-    groups = [one.tokens for one in outcomes]
     return {
-        "distinct-2": fmean(distinct(texts, 2) for texts in groups),
-        "distinct-3": fmean(distinct(texts, 3) for texts in groups),
-        "self-BLEU": fmean(map(self_bleu, groups)) if len(groups[0]) > 1 else None,
-        "repeated": repeated(outcomes),
-        "nats": fmean(nats for one in outcomes for nats in one.nats),
+        "distinct-2": distinct(texts, 2),
+        "distinct-3": distinct(texts, 3),
+        "self-BLEU": self_bleu(texts) if len(texts) > 1 else None,
+        "repeated": fmean(map(repetition, texts)),
+        "nats": fmean(-own_logprob(models, one.prompt, one.output()) / len(one.output()) for one in traces),
     }
 
 
@@ -101,7 +82,7 @@ def more_than(name: str) -> Difference:
     """The setting that repeats itself most against another."""
     return Difference(
         lambda stuck, row: f"repeated, {stuck['strategy'].partition(',')[0]} against {name}",
-        repeated,
+        "repeated",
         lambda rows: (most_repeated(rows), next(row for row in rows if row["strategy"] == name)),
     )
 
@@ -113,7 +94,6 @@ SWEEP = Sweep(
         for one in SETTINGS
     ],
     decode=continued,
-    measures=measures,
     says=says,
     chart=over_temperatures(
         "Samples and their temperature", "strategy", TEMPERATURES, ("distinct-3", "repeated", "self-BLEU")

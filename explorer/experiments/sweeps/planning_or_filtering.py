@@ -8,14 +8,14 @@ target can draw while it reads no more tokens than planning did on the same prob
 problems.
 """
 
-import math
-from statistics import fmean, stdev
+from statistics import fmean
 
 from explorer.experiments import Models
 from explorer.experiments.asked import decoded, problems_of, text_of
 from explorer.experiments.basis import Basis, by_error
 from explorer.experiments.curves import CurvesBy
 from explorer.experiments.reading import Row, highest, percent, rows_of
+from explorer.experiments.statistics import lead
 from explorer.experiments.sweep import Setting, Sweep
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.own_tests import pass_rate
@@ -73,21 +73,16 @@ def for_as_much(plan: Graded, drawn: list[Graded]) -> Graded:
     return [one for at, one in enumerate(drawn) if not at or one[2] <= plan[2]][-1]
 
 
-def lead(results: list[Graded], rest: list[Graded]) -> tuple[float, float]:
-    """Mean lead in public tests, and its standard error."""
-    ahead = [a[0] - b[0] for a, b in zip(results, rest, strict=True)]
-    return fmean(ahead), stdev(ahead) / math.sqrt(len(ahead))
-
-
 def measures(problems: list[Tries], drawn: list[Tries]) -> list[Row]:
     """For each number of rollouts: tests passed, their cost, and the lead over filtering in public tests."""
     rows = []
     for rollouts in ROLLOUTS:
         results = [one[rollouts] for one in problems]
         public, hidden, tokens = (fmean(grades) for grades in zip(*results, strict=True))
-        as_many = lead(results, [one[rollouts] for one in drawn])
+        tests = [one[0] for one in results]
+        as_many = lead(tests, [one[rollouts][0] for one in drawn])
         much = [for_as_much(one, [*all.values()]) for one, all in zip(results, drawn, strict=True)]
-        as_much = lead(results, much)
+        as_much = lead(tests, [one[0] for one in much])
         rows.append(
             {
                 "rollouts": rollouts,

@@ -147,7 +147,7 @@ def stands(answer: dict) -> Basis:
     """Problems with the same seeds for all ways."""
     free, monitor, grammar = rows_of(answer)
     compared = [
-        by_shares(f"{what}, {name} against free", way[column], PROBLEMS, free[column], PROBLEMS)
+        by_shares(f"{what}, {name} against free", way[column], free[column], PROBLEMS)
         for what, name, way, column in (
             ("bodies that parse", "grammar", grammar, "parses"),
             ("right bodies", "grammar", grammar, "right"),

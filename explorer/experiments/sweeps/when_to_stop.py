@@ -5,7 +5,6 @@ fixed length cannot adapt. What does each cost, in target forwards and in discar
 acceptance probabilities that the head, or the draft itself, predicts well calibrated?
 """
 
-from dataclasses import replace
 from statistics import fmean
 
 from decoders.speculative.methods.specdec_pp import HEAD, OWN
@@ -13,13 +12,9 @@ from decoders.trace.trace import Trace
 from explorer.experiments import Models, Result, progress
 from explorer.experiments.asked import cases
 from explorer.experiments.curves import CurvesBy
-from explorer.experiments.measures import (
-    target_forwards_per_token,
-    thrown_away_per_token,
-    tokens_per_forward,
-)
+from explorer.experiments.measures import target_forwards_per_token, thrown_away_per_token, tokens_per_forward
 from explorer.experiments.reading import Row, rows_of, two
-from explorer.experiments.sweep import Difference, Setting, Sweep, outcomes_of
+from explorer.experiments.sweep import Difference, Setting, Sweep, concluded, outcomes_of, swept
 from visualizers.analysis.calibration import calibration_error, predictions
 from visualizers.analysis.lane_stats import LaneFacts
 
@@ -70,10 +65,9 @@ def calibration(way: str, traces: list[Trace]) -> list[str]:
     if not pairs:
         return []
     return [
-        f"{way[0].upper()}{way[1:]}: it predicted that "
-        f"{fmean(probability for probability, _ in pairs):.0%} of {len(pairs)} tested tokens would be "
-        f"accepted, and {fmean(came for _, came in pairs):.0%} were; over ten bins it is off by "
-        f"{calibration_error(pairs, BINS):.3f} on average."
+        f"{way[0].upper()}{way[1:]}: it predicted that {fmean(probability for probability, _ in pairs):.0%} "
+        f"of {len(pairs)} tested tokens would be accepted, and {fmean(came for _, came in pairs):.0%} were; "
+        f"over ten bins it is off by {calibration_error(pairs, BINS):.3f} on average."
     ]
 
 
@@ -113,11 +107,11 @@ SWEEP = Sweep(
 def run(models: Models) -> Result:
     """The sweep, and the calibration of both predictors on drafts that are never stopped."""
     with progress.part(0.85):
-        result = SWEEP.run(models)
+        made = swept(models, SWEEP)
     never = [stopping(way, 1.0, drafted=8) for way in PREDICTORS]
     traces = outcomes_of(models, SWEEP, never)
-    says = [calibration(way, some) for way, some in zip(PREDICTORS, traces, strict=True)]
-    return replace(result, says=[*(one for some in says for one in some), *result.says])
+    says = [one for way, some in zip(PREDICTORS, traces, strict=True) for one in calibration(way, some)]
+    return concluded(made, SWEEP, before=says)
 
 
 def finding(answer: dict) -> str:

@@ -8,10 +8,11 @@ unequal duration, simulated step by step. Everything is computed from shapes; no
 machines is used here.
 """
 
-from explorer.experiments import Models, Result, progress
+from explorer.experiments import Models
 from explorer.experiments.basis import Basis
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import rows_of
+from explorer.experiments.reading import Row, highest, lowest, rows_of
+from explorer.experiments.sweep import Setting, Sweep
 from visualizers.analysis.cost_model import Shape, attention
 from visualizers.analysis.disaggregation import STAGES, idle, period, timeline
 
@@ -25,6 +26,7 @@ DESIGNS = {  # layers, _, query heads, cached heads, head size; sizes that atten
 }
 RIDGES = {"H20": 74, "H800": 591, "A800": 156}  # operations per byte; the last two without a source
 PIPELINES = {"balanced": (2.0, 2.0, 2.0), "slow feed-forward": (1.0, 1.0, 3.0)}
+PER_BYTE = "operations per byte"
 LAYERS, MICRO_BATCHES, SHOWN = 61, 3, 24  # SHOWN: time steps in the picture
 
 
@@ -52,36 +54,48 @@ def picture() -> Heat:
     )
 
 
-def run(models: Models) -> Result:
-    """One row per design; sentences on the two pipelines."""
-    rows = []
-    for name, shape in progress.each(DESIGNS.items()):
-        cost = attention(shape, CONTEXT, cache_bytes=ELEMENT)
-        rows.append(
-            [name, cost["bytes"] / 1e9, cost["flops"] / 1e9, round(cost["ai"], 1), nearest(cost["ai"])]
-        )
-    says = []
+def computed(models: Models, shape: Shape) -> Row:
+    """What the attention of a design reads and computes for a token."""
+    cost = attention(shape, CONTEXT, cache_bytes=ELEMENT)
+    return {
+        "GB of cache read": cost["bytes"] / 1e9,
+        "GFLOP": cost["flops"] / 1e9,
+        PER_BYTE: round(cost["ai"], 1),
+        "nearest ridge": nearest(cost["ai"]),
+    }
+
+
+def says(rows: list[Row]) -> list[str]:
+    """How long the stages of both pipelines wait."""
+    sentences = []
     for name, seconds in PIPELINES.items():
         turns = timeline(seconds, LAYERS, MICRO_BATCHES)
         waits = ", ".join(f"{stage} {idle(turns, at):g}" for at, stage in enumerate(STAGES))
-        says.append(
+        sentences.append(
             f"Pipeline, {name}: a micro-batch leaves a layer every {period(seconds):g} units of time; over "
             f"{LAYERS} layers the stages wait: {waits}."
         )
-    says.append(
-        "MLA's operations follow the paper's count, 576 for scores and 576 for values; values need only 512."
-    )
-    columns = ["design", "GB of cache read", "GFLOP", "operations per byte", "nearest ridge"]
-    return Result(columns, rows, says, pictures=[picture()])
+    return [
+        *sentences,
+        "MLA's operations follow the paper's count, 576 for scores and 576 for values; values need only 512.",
+    ]
+
+
+SWEEP = Sweep(
+    names=("design",),
+    settings=lambda models: [Setting((name,), parameters={"shape": one}) for name, one in DESIGNS.items()],
+    decode=computed,
+    says=says,
+    pictures=lambda rows: [picture()],
+    one_process=True,
+)
 
 
 def finding(answer: dict) -> str:
     """The two extremes in operations per byte."""
-    rows = sorted(rows_of(answer), key=lambda row: row["operations per byte"])
-    low, high = rows[0], rows[-1]
-    ratio = high["operations per byte"] / low["operations per byte"]
+    low, high = (pick(rows_of(answer), PER_BYTE) for pick in (lowest, highest))
     return (
-        f"Per byte of cache, {high['design']} computes {ratio:.0f} times as much as "
+        f"Per byte of cache, {high['design']} computes {high[PER_BYTE] / low[PER_BYTE]:.0f} times as much as "
         f"{low['design']}, so the same machine is compute-bound for one and memory-bound for the other."
     )
 

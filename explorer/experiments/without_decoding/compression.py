@@ -15,10 +15,11 @@ from statistics import fmean
 import torch
 
 from decoders.models.edited_model import edited
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments import Chart, Line, Models, progress
 from explorer.experiments.basis import Basis, by_shares
 from explorer.experiments.models.small import next_loss, own_text
-from explorer.experiments.reading import moved, percent, rows_with
+from explorer.experiments.reading import Row, moved, percent, rows_with
+from explorer.experiments.sweep import Setting, Sweep
 from explorer.tasks import HELD_OUT_SEED, problems
 
 PAPERS = ("compressing-llms",)
@@ -32,6 +33,7 @@ EDITS = (
     ("wanda", "2of4"),
     *(("bits", bits) for bits in ("8", "4", "3")),
 )
+PERPLEXITY, KNOWLEDGE, CONTEXT = "perplexity", "knowledge", "in context"
 Asked = list[tuple[list[int], list[int]]]  # (prompt, right answer), as tokens
 
 
@@ -69,74 +71,79 @@ def compared(model: torch.nn.Module, whole: torch.Tensor, rows: torch.Tensor) ->
     return float(next_loss(logits, rows).exp()), float(same), float(accepted)
 
 
-def run(models: Models) -> Result:
-    """One row per edit."""
-    target = models["target"].model
+def settings(models: Models) -> list[Setting]:
+    """Every edit of the target, with what all of them are asked."""
     with progress.part(0.1):
-        rows = own_text(models, ROWS, LENGTH).to(target.device)
+        rows = own_text(models, ROWS, LENGTH).to(models["target"].model.device)
     with torch.no_grad():
-        whole = target(input_ids=rows).logits.float()
-    known, shown = asked(models, KNOWN), asked(models, SHOWN)
-    table: list[list[Cell]] = []
-    for key, value in progress.each(EDITS):
-        model = edited(target, ((key, value),), min(models["target"].eos, default=0))
-        perplexity, same, accepted = compared(model, whole, rows)
-        table.append(
-            [f"{key} {value}", perplexity, same, written(model, known), written(model, shown), accepted]
-        )
-    columns = ["edit", "perplexity", "agreement", "knowledge", "in context", "acceptance"]
-    chart = Chart(
-        "The target, pruned by Wanda",
-        "share of weights that are zero",
-        "share, and perplexity before / after",
-        [Line(name, curve(table, at)) for at, name in enumerate(columns) if at],
-    )
-    return Result(columns, table, conclusions(table), chart)
+        whole = models["target"].model(input_ids=rows).logits.float()
+    given = {"rows": rows, "whole": whole, "known": asked(models, KNOWN), "shown": asked(models, SHOWN)}
+    return [Setting((" ".join(edit),), parameters={"edit": edit, **given}) for edit in EDITS]
 
 
-def curve(table: list[list[Cell]], at: int) -> list[list[float | None]]:
-    """What Wanda leaves of one column, by share; for perplexity, the ratio before / after."""
-    rows = {row[0]: row for row in table}
-    before = rows["magnitude 0"]
-    points = []
-    for share in SHARES:
-        row = rows.get(f"wanda {share}", before)
-        points.append([float(share), before[at] / row[at] if at == 1 else row[at]])
-    return points
+def measured(
+    models: Models, edit: tuple[str, str], rows: torch.Tensor, whole: torch.Tensor, known: Asked, shown: Asked
+) -> Row:
+    """What an edit leaves of the target."""
+    model = edited(models["target"].model, (edit,), min(models["target"].eos, default=0))
+    perplexity, same, accepted = compared(model, whole, rows)
+    return {
+        PERPLEXITY: perplexity,
+        "agreement": same,
+        KNOWLEDGE: written(model, known),
+        CONTEXT: written(model, shown),
+        "acceptance": accepted,
+    }
 
 
-def lost(table: list[list[Cell]], at: int) -> Callable[[str], float]:
+def chart(rows: list[Row]) -> Chart:
+    """What Wanda leaves of each column, by share; for perplexity, the ratio before / after."""
+    edits = {row["edit"]: row for row in rows}
+    before = edits["magnitude 0"]
+    left = [(float(share), edits.get(f"wanda {share}", before)) for share in SHARES]
+    lines = [
+        Line(name, [[x, before[name] / row[name] if name == PERPLEXITY else row[name]] for x, row in left])
+        for name in list(before)[1:]
+    ]
+    what = "share, and perplexity before / after"
+    return Chart("The target, pruned by Wanda", "share of weights that are zero", what, lines)
+
+
+def lost(edits: dict[str, Row], column: str) -> Callable[[str], float]:
     """A function: the loss of an edit in one column, as a share of the unedited value."""
-    values = {row[0]: row[at] for row in table}
-    start = values["magnitude 0"]
-    return lambda edit: 1 - values[edit] / start if start else 0.0
+    start = edits["magnitude 0"][column]
+    return lambda edit: 1 - edits[edit][column] / start if start else 0.0
 
 
-def conclusions(table: list[list[Cell]]) -> list[str]:
-    """The conclusions, as sentences."""
-    rows = {row[0]: row for row in table}
-    knows, reads = lost(table, 3), lost(table, 4)
-    says = []
+def says(rows: list[Row]) -> list[str]:
+    """Knowledge against answers in context, Wanda against magnitude, and few bits."""
+    edits, sentences = {row["edit"]: row for row in rows}, []
+    knows, reads = lost(edits, KNOWLEDGE), lost(edits, CONTEXT)
     for kind in ("magnitude", "wanda"):
         first = [s for s in SHARES[1:] if knows(f"{kind} {s}") > reads(f"{kind} {s}")]
         listed = ", ".join(first) or "none"
-        says.append(
+        sentences.append(
             f"Pruned by {kind}, knowledge loses more than answers in context at {len(first)} of "
             f"{len(SHARES) - 1} shares ({listed})."
         )
-    pairs = [(rows[f"wanda {s}"][1], rows[f"magnitude {s}"][1]) for s in SHARES[1:]]
-    says.append(
-        f"Wanda has the lower perplexity at {sum(w < m for w, m in pairs)} of {len(pairs)} shares; with two "
-        f"of four kept it has {rows['wanda 2of4'][1]:.2f}, magnitude {rows['magnitude 2of4'][1]:.2f}, and "
-        f"half of all weights zero anywhere {rows['wanda 0.5'][1]:.2f}."
+    left = {edit: row[PERPLEXITY] for edit, row in edits.items()}
+    lower = sum(left[f"wanda {s}"] < left[f"magnitude {s}"] for s in SHARES[1:])
+    sentences.append(
+        f"Wanda has the lower perplexity at {lower} of {len(SHARES) - 1} shares; with two of four kept it "
+        f"has {left['wanda 2of4']:.2f}, magnitude {left['magnitude 2of4']:.2f}, and half of all weights zero "
+        f"anywhere {left['wanda 0.5']:.2f}."
     )
     for bits in ("8", "4", "3"):
-        row = rows[f"bits {bits}"]
-        says.append(
-            f"Rounded to {bits} bits: perplexity {row[1]:.2f}, knowledge {percent(row[3])}, in context "
-            f"{percent(row[4])}; {percent(row[5])} of what it drafts would be accepted."
+        row = edits[f"bits {bits}"]
+        sentences.append(
+            f"Rounded to {bits} bits: perplexity {row[PERPLEXITY]:.2f}, knowledge {percent(row[KNOWLEDGE])}, "
+            f"in context {percent(row[CONTEXT])}; {percent(row['acceptance'])} of what it drafts would be "
+            "accepted."
         )
-    return says
+    return sentences
+
+
+SWEEP = Sweep(names=("edit",), settings=settings, decode=measured, says=says, chart=chart, one_process=True)
 
 
 def finding(answer: dict) -> str:
@@ -144,8 +151,8 @@ def finding(answer: dict) -> str:
     (before,), (after,) = (rows_with(answer, "edit", name) for name in ("magnitude 0", "wanda 0.5"))
     return (
         "With half of its weights zero by Wanda, the share of right answers that stand in the prompt "
-        f"{moved(before['in context'], after['in context'], percent)}, of those that only the weights know "
-        f"{moved(before['knowledge'], after['knowledge'], percent)}."
+        f"{moved(before[CONTEXT], after[CONTEXT], percent)}, of those that only the weights know "
+        f"{moved(before[KNOWLEDGE], after[KNOWLEDGE], percent)}."
     )
 
 
@@ -154,7 +161,7 @@ def stands(answer: dict) -> Basis:
     (before,), (after,) = (rows_with(answer, "edit", name) for name in ("magnitude 0", "wanda 0.5"))
     many = len(SHOWN) * COUNT
     compared = [
-        by_shares(f"right answers, {kind}, pruned against whole", after[kind], many, before[kind], many)
-        for kind in ("in context", "knowledge")
+        by_shares(f"right answers, {kind}, pruned against whole", after[kind], before[kind], many)
+        for kind in (CONTEXT, KNOWLEDGE)
     ]
     return Basis({"problems of each kind": many}, compared=compared)

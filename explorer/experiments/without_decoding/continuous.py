@@ -121,6 +121,6 @@ def finding(answer: dict) -> str:
 def stands(answer: dict) -> Basis:
     """Draws from known distributions."""
     off = rows_with(answer, "shift", 1.0)
-    shares = off[-1]["accepted"], DRAWS, off[0]["accepted"], DRAWS
-    compared = by_shares("accepted, highest inner temperature against 1", *shares)
+    shares = off[-1]["accepted"], off[0]["accepted"]
+    compared = by_shares("accepted, highest inner temperature against 1", *shares, DRAWS)
     return Basis({"draws": DRAWS}, compared=[compared])

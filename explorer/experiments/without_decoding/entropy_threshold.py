@@ -84,9 +84,8 @@ def learned(pairs: list[tuple[float, bool]]) -> tuple[float, float, float, float
     def accuracy(tau: float) -> float:
         return sum((pairs[i][0] < tau) == pairs[i][1] for i in held) / len(held)
 
-    cuts = sorted(
-        (n / 100 for n in range(1, 100)), key=lambda p: abs(p - 0.5)
-    )  # ties go to the one nearest to 0.5
+    # Ties go to the one nearest to 0.5.
+    cuts = sorted((n / 100 for n in range(1, 100)), key=lambda p: abs(p - 0.5))
     taus = [(math.log(p / (1 - p)) - b) / w for p in cuts]
     tau = max(taus, key=accuracy)
     return tau, w, b, accuracy(tau)

@@ -20,10 +20,11 @@ from decoders.models.catalog import with_weights
 from decoders.models.editing.lora_algebra import averaged, change, combined, scaled
 from decoders.models.lora import Adapter
 from explorer.corpus import IGNORED
-from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.basis import Basis
+from explorer.experiments import Chart, Line, Models, progress
+from explorer.experiments.curves import Curves
 from explorer.experiments.models.small import own_text
-from explorer.experiments.reading import moved, rows_of
+from explorer.experiments.reading import Row, grouped, moved, rows_of
+from explorer.experiments.sweep import Setting, Sweep
 from explorer.tasks.summaries import make_sheet
 from explorer.tasks.verilog import make_module, marked
 
@@ -32,6 +33,7 @@ PAIR = ("llama-tiny-verilog", "llama-tiny-summaries")
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the first module
 SCALES = (-1.0, -0.5, -0.25, 0.0, 0.5, 1.0)
 TEXTS, STORIES, LENGTH = 16, 16, 64
+FACTORS, PRODUCTS, ALONE = "factors averaged", "products averaged", "Verilog alone"
 KINDS = ("Verilog", "summaries", "stories")
 Rows = tuple[torch.Tensor, torch.Tensor]  # token ids and labels [N, T]
 
@@ -94,71 +96,84 @@ def with_products(
     return model
 
 
-def run(models: Models) -> Result:
-    """One row per weight and way to add, then one per scale of the first module alone."""
+def settings(models: Models) -> list[Setting]:
+    """Both ways to add with every weight, and the first module alone with every scale."""
     pair = [load(name) for name in PAIR]
     with progress.part(0.2):
-        kinds = texts(models, pair)
-    modules = [scaled(adapter.matrices, adapter.scale) for adapter in pair]
-    table: list[list[Cell]] = []
-    for weight in progress.each(WEIGHTS, until=0.6):
-        weights = [weight, 1 - weight]
-        both = combined(list(zip(weights, pair, strict=True)))
-        ways = {"factors": None, "products": averaged(modules, weights)}
-        for way, products in ways.items():
-            model = with_products(models, both, products)
-            table.append([f"{way} averaged", weight, *losses(model, kinds)])
-    both = combined([(1.0, pair[0]), (0.0, pair[1])])  # so that all tokens are known
-    for scale in progress.each(SCALES):
-        changes = {name: scale * value for name, value in change(both.matrices).items()}
-        table.append(["Verilog alone", scale, *losses(with_products(models, both, changes), kinds)])
-    columns = ["module", "weight", *KINDS]
+        given = {"pair": pair, "kinds": texts(models, pair)}
+    sums = [(way, weight) for weight in WEIGHTS for way in (FACTORS, PRODUCTS)]
+    return [
+        Setting((way, weight), parameters={"way": way, "weight": weight, **given})
+        for way, weight in (*sums, *((ALONE, scale) for scale in SCALES))
+    ]
+
+
+def added(models: Models, way: str, weight: float, pair: list[Adapter], kinds: dict[str, Rows]) -> Row:
+    """The loss on each kind of text with both modules, or with a multiple of the first one."""
+    weights = [1.0, 0.0] if way == ALONE else [weight, 1 - weight]  # so that all tokens are known
+    both, products = combined(list(zip(weights, pair, strict=True))), None
+    if way == ALONE:
+        products = {name: weight * value for name, value in change(both.matrices).items()}
+    elif way == PRODUCTS:
+        products = averaged([scaled(adapter.matrices, adapter.scale) for adapter in pair], weights)
+    return dict(zip(KINDS, losses(with_products(models, both, products), kinds), strict=True))
+
+
+def chart(rows: list[Row]) -> Chart:
+    """Both ways to add, for each kind of text."""
+    ways = grouped(rows, "module")
     lines = [
-        Line(f"{kind}, {way}", [[row[1], row[2 + at]] for row in table if row[0] == f"{way} averaged"])
-        for at, kind in enumerate(KINDS)
-        for way in ("factors", "products")
+        Line(f"{kind}, {way.split()[0]}", [[row["weight"], row[kind]] for row in ways[way]])
+        for kind in KINDS
+        for way in (FACTORS, PRODUCTS)
     ]
-    chart = Chart("Two modules added", "weight of the Verilog module", "nats per token", lines)
-    alone = [
-        Line(kind, [[row[1], row[2 + at]] for row in table if row[0] == "Verilog alone"])
-        for at, kind in enumerate(KINDS)
-    ]
-    negation = Chart("One module scaled", "scale of the Verilog module", "nats per token", alone)
-    return Result(columns, table, conclusions(table), chart, pictures=[negation])
+    return Chart("Two modules added", "weight of the Verilog module", "nats per token", lines)
 
 
-def conclusions(table: list[list[Cell]]) -> list[str]:
-    """The conclusions, as sentences."""
-    at = {(row[0], row[1]): row[2:] for row in table}
-    base, undone = at["Verilog alone", 0.0], at["Verilog alone", -1.0]
-    middle, products = at["factors averaged", 0.5], at["products averaged", 0.5]
-    says = []
-    for kind, name in ((0, "Verilog"), (1, "summaries")):
-        own = at["factors averaged", 1.0 if kind == 0 else 0.0][kind]
-        says.append(
-            f"{name}: {base[kind]:.2f} nats without a module, {own:.2f} with its own; with the even sum "
-            f"{middle[kind]:.2f} if factors are averaged and {products[kind]:.2f} if products are."
-        )
-    gap = undone[0] - base[0]
-    verb = "rises" if gap > 0 else "does not rise"
-    change_of_stories = f"{undone[2] - base[2]:+.2f}".replace("-", "−")
-    says.append(
-        f"With the Verilog module negated the loss on Verilog {verb}: {undone[0]:.2f} nats instead of "
-        f"{base[0]:.2f}; that on stories changes by {change_of_stories}."
-    )
-    return says
+def says(rows: list[Row]) -> list[str]:
+    """Each module on its own texts and in the even sum, and the first one negated."""
+    at = {(row["module"], row["weight"]): row for row in rows}
+    base, undone = at[ALONE, 0.0], at[ALONE, -1.0]
+    middle, products = at[FACTORS, 0.5], at[PRODUCTS, 0.5]
+    verb = "rises" if undone["Verilog"] > base["Verilog"] else "does not rise"
+    return [
+        *(
+            f"{kind}: {base[kind]:.2f} nats without a module, {at[FACTORS, own][kind]:.2f} with its own; "
+            f"with the even sum {middle[kind]:.2f} if factors are averaged and {products[kind]:.2f} if "
+            "products are."
+            for kind, own in (("Verilog", 1.0), ("summaries", 0.0))
+        ),
+        f"With the Verilog module negated the loss on Verilog {verb}: {undone['Verilog']:.2f} nats instead "
+        f"of {base['Verilog']:.2f}; that on stories changes by {undone['stories'] - base['stories']:+.2f}.",
+    ]
+
+
+SWEEP = Sweep(
+    names=("module", "weight"),
+    settings=settings,
+    decode=added,
+    says=says,
+    chart=chart,
+    pictures=lambda rows: [
+        Curves(
+            "One module scaled",
+            "scale of the Verilog module",
+            "nats per token",
+            {kind: ("weight", kind) for kind in KINDS},
+            where=lambda row: row["module"] == ALONE,
+        )(rows)
+    ],
+    sampled={"texts of each kind": TEXTS},
+    one_process=True,
+)
 
 
 def finding(answer: dict) -> str:
     """The even sum of factors against the target and against the module itself."""
-    rows = rows_of(answer)
-    base = rows[2 * len(WEIGHTS) + SCALES.index(0.0)]
-    even = rows[2 * WEIGHTS.index(0.5)]
+    rows = grouped(rows_of(answer), "module")
+    base, even = rows[ALONE][SCALES.index(0.0)], rows[FACTORS][WEIGHTS.index(0.5)]
     return (
         f"When two fine-tunings are added half and half without training, the loss on the texts of the one "
         f"{moved(base['Verilog'], even['Verilog'])} nats, and on those of the other "
         f"{moved(base['summaries'], even['summaries'])}."
     )
-
-
-STANDS = Basis({"texts of each kind": TEXTS})

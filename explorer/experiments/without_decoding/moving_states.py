@@ -6,7 +6,6 @@ task in a row, and this project's own README, which is unlike anything that the 
 mean -log p in nats per token, each predicted before its own gradient is used; step 0 is the plain model.
 """
 
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -118,7 +117,7 @@ def run(models: Models) -> Result:
     chart = Chart("The README, window by window", "window", "nats per token", lines)
     (text,) = made.settings[made.at(best)].cases[0]
     moved_far = [picture(models["target"].model, text, best["rule"], best["step"])] if best["step"] else []
-    return replace(concluded(made, SWEEP), chart=chart, pictures=moved_far)
+    return concluded(made, SWEEP, chart=chart, pictures=moved_far)
 
 
 def picture(model: PreTrainedModel, text: list[int], rule: str, step: float) -> Heat:

@@ -20,11 +20,8 @@ from explorer.experiments.reading import percent, rows_of, two
 from explorer.timing import in_turn
 
 PAPERS = ("hydragen",)
-ROWS, PREFIXES, OWN = (
-    (2, 8, 32),
-    (128, 512, 2048),
-    32,
-)  # rows of a batch; tokens of their shared prefix; further tokens per row
+# Rows of a batch; tokens of their shared prefix; further tokens per row.
+ROWS, PREFIXES, OWN = (2, 8, 32), (128, 512, 2048), 32
 TIMES = 25  # measurements of each method, which take turns
 
 Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values

@@ -100,9 +100,8 @@ def conclusions(table: list[list[Cell]], apart: float) -> list[str]:
         f"{best[2]:.2f} there.",
         f"Training gains most after {gain[0]} layers, {100 * gain[3]:.0f} points of F1"
         f"{'' if gain[3] >= 0.2 else ', less than the 20 that were expected'}.",
-        f"Over all depths {opens:.0%} of the nodes are found by label and first leaf, "
-        f"{closes:.0%} by label and "
-        f"last leaf: where a node {'closes' if closes < opens else 'opens'} is harder to say.",
+        f"Over all depths {opens:.0%} of the nodes are found by label and first leaf, {closes:.0%} by label "
+        f"and last leaf: where a node {'closes' if closes < opens else 'opens'} is harder to say.",
         f"The axes of every map stay at right angles: P'P differs from I by at most {apart:.3f}.",
     ]
 

@@ -83,7 +83,7 @@ def test_paired_differences_have_student_s_interval():
 
 def test_two_shares_have_newcombe_s_interval():
     """Newcombe (1998), example a: 56 of 70 against 48 of 80, by method 10."""
-    found = by_shares("x", 56 / 70, 70, 48 / 80, 80)
+    found = by_shares("x", 56 / 70, 48 / 80, 70, 80)
     assert (found.low, found.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
 
 

@@ -9,7 +9,7 @@ import pytest
 from explorer import experiments
 from explorer.experiments.curves import Curves, CurvesBy
 from explorer.experiments.reading import rows_of
-from explorer.experiments.sweep import Difference, Setting, Sweep, titled
+from explorer.experiments.sweep import Difference, Setting, Sweep, concluded, swept, titled
 
 STORED = {answer["name"]: answer for answer in experiments.stored()}
 SWEEPS = {name: one for name, one in experiments.experiments().items() if one.sweep}
@@ -86,6 +86,57 @@ def test_a_table_with_its_intervals_by_hand():
     assert (doubled.low, doubled.high) == pytest.approx((7 - 6.0939, 7 + 6.0939), abs=1e-4)
 
 
+def halves(models, number: int, by: int) -> dict:
+    """The cells of a case."""
+    return {"half": number / by, "odd": None if by == 4 else number % 2}
+
+
+def test_a_row_has_the_means_of_the_cells_of_its_cases_and_a_setting_may_do_without_a_strategy():
+    """Halves of 1, 2 and 6: 1.5 in the mean, a quarter of 6 alone: 1.5. The lead of the halves over the
+    quarters of 1, 2, 6: .25, .5, 1.5.
+    """
+    cases = [(1,), (2,), (6,)]
+    sweep = Sweep(
+        names=("divided by", "of"),
+        settings=lambda models: [
+            Setting((2, "all"), parameters={"by": 2}, cases=cases),
+            Setting((4, "all"), parameters={"by": 4}, cases=cases),
+            Setting((3, "last"), parameters={"by": 3}, cases=cases[2:]),
+            Setting((5, "fixed"), parameters={"number": 5, "by": 5}),
+        ],
+        decode=halves,
+        within="of",
+        says=lambda rows: [f"{len(rows)} rows."],
+        differences=(Difference("halves", "half", lambda rows: (rows[0], rows[1])),),
+        one_process=True,
+    )
+    made = swept({}, sweep)
+    found = concluded(made, sweep, before=["First: -1."], after=["Last."], calls=["a call"])
+    assert found.columns == ["divided by", "of", "half", "odd"]
+    assert found.rows == [
+        [2, "all", 1.5, pytest.approx(1 / 3)],
+        [4, "all", 0.75, None],
+        [3, "last", 2.0, 0],
+        [5, "fixed", 1.0, 1],
+    ]
+    assert found.says == ["First: −1.", "4 rows.", "Last."] and found.calls == ["a call"]
+    assert found.compared[0].difference == pytest.approx((0.25 + 0.5 + 1.5) / 3)
+
+
+def test_a_measure_may_fill_a_column_that_the_setting_leaves_open():
+    sweep = Sweep(
+        names=("machine", "way"),
+        settings=lambda models: [Setting((None, way), parameters={"way": way}) for way in ("plain", "fast")],
+        decode=lambda models, way: len(way),
+        measures=lambda sizes, _: [{"machine": name, "size": n * sizes[0]} for n, name in enumerate("ab", 1)],
+        says=lambda rows: [],
+        order=lambda row: row["machine"],
+        one_process=True,
+    )
+    rows = [["a", "plain", 5], ["a", "fast", 4], ["b", "plain", 10], ["b", "fast", 8]]
+    assert (sweep.run({}).columns, sweep.run({}).rows) == (["machine", "way", "size"], rows)
+
+
 def test_rows_are_sorted_after_they_were_compared():
     found = replace(BY_HAND, order=lambda row: -row["mean"], differences=(), one_process=True).run(
         {"target": WRITTEN}
@@ -97,7 +148,7 @@ def test_rows_are_sorted_after_they_were_compared():
 def test_curves_of_several_columns():
     rows = [{"k": 2, "x": 0.5, "y": None}, {"k": 1, "x": 0.25, "y": 1.0}, {"k": 3, "x": 9.0, "y": 9.0}]
     lines = {"x": ("k", "x"), "twice": (lambda row: 2 * row["k"], "y")}
-    chart = Curves("Title", "k", "share", lines, where=lambda row: row["k"] < 3, log=True).chart(rows)
+    chart = Curves("Title", "k", "share", lines, where=lambda row: row["k"] < 3, log=True)(rows)
     assert [line.points for line in chart.lines] == [[[1, 0.25], [2, 0.5]], [[2, 1.0], [4, None]]]
     assert (chart.title, chart.x, chart.y, chart.log) == ("Title", "k", "share", True)
 
@@ -121,7 +172,7 @@ def test_a_stored_answer_has_the_sentences_and_figures_of_its_table(name):
         assert sentence.replace("-", "−") in [said.replace("-", "−") for said in answer["says"]]
     if sweep.chart:
         chart = {"log": False, "kind": "curves"} | answer["chart"]  # the oldest were stored without these
-        assert json.loads(json.dumps(asdict(sweep.chart.chart(rows)))) == chart
+        assert json.loads(json.dumps(asdict(sweep.chart(rows)))) == chart
     if sweep.pictures:
         assert json.loads(json.dumps([asdict(one) for one in sweep.pictures(rows)])) == answer["pictures"]
     for difference, stored in zip(sweep.differences, answer["stands"]["compared"], strict=False):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from decoders.lane import Lane, Limits
+from explorer.experiments.asked import Timed
 from explorer.experiments.models.tuned_prompt import (
     IGNORED,
     Answer,
@@ -17,8 +18,8 @@ from explorer.experiments.models.tuned_prompt import (
     positive_weights,
 )
 from explorer.experiments.small_trainings import label_head
-from explorer.experiments.small_trainings.label_head import judged, searcher, tuned_head
-from explorer.experiments.small_trainings.toy_topics import LABELS, TOPICS, Story, stories
+from explorer.experiments.small_trainings.label_head import measures, predicted, searcher, tuned_head
+from explorer.experiments.small_trainings.toy_topics import LABELS, TOPICS, stories
 
 STORIES = stories(12, 0, True)
 
@@ -123,9 +124,11 @@ def test_without_a_prompt_the_search_is_the_strategy_of_that_name(target):
 
 
 def test_answers_are_judged_as_sets():
-    held = [Story("", (LABELS[0], LABELS[1])), Story("", (LABELS[2],))]
-    answers = [Answer({0: 0.9, 1: 0.4, 3: 0.7}, 1, 10), Answer({2: 0.8, 1: 0.1}, 1, 10)]
-    cells, pairs = judged("head", answers, 5.0, held)
-    assert sorted(pairs) == [(0.7, False), (0.8, True), (0.9, True)]
-    assert cells[:5] == ["head", 1.0, 10.0, 5.0, pytest.approx(2 * 2 / (3 + 3))]
-    assert cells[5:8] == [0.5, pytest.approx(0.8), pytest.approx(2 / 3)]
+    some = [
+        Timed(Answer({0: 0.9, 1: 0.4, 3: 0.7}, 1, 10), {0, 1}, 0.004),
+        Timed(Answer({2: 0.8, 1: 0.1}, 1, 10), {2}, 0.006),
+    ]
+    assert sorted(predicted(some)) == [(0.7, False), (0.8, True), (0.9, True)]
+    cells = list(measures(some, some).values())
+    assert cells[:4] == [1.0, 10.0, 5.0, pytest.approx(2 * 2 / (3 + 3))]
+    assert cells[4:7] == [0.5, pytest.approx(0.8), pytest.approx(2 / 3)]

@@ -13,7 +13,7 @@ COLUMNS = ("agreement", "knowledge", "in context", "acceptance")
 
 
 def test_with_nothing_pruned_nothing_is_lost(models, short):
-    found = compression.run(models)
+    found = compression.SWEEP.run(models)
     answer = {"columns": found.columns, "rows": found.rows}
     rows = {row["edit"]: row for row in rows_of(answer)}
     whole = rows["magnitude 0"]
