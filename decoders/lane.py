@@ -158,10 +158,10 @@ class Lane(Recorder):
             self.advance()
         return self.trace
 
-    def close(self) -> None:
-        """Stops the lane and frees its slots; the trace stays. May be called twice."""
+    def close(self, why: str = "Stopped by hand.") -> None:
+        """Stops the lane and frees its slots; the trace stays, with the sentence why. May be called twice."""
         if self.trace.ended is None:
-            self._end("Stopped by hand.")
+            self._end(why)
 
     def _end(self, sentence: str) -> None:
         self.trace.ended = sentence

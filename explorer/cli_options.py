@@ -45,8 +45,11 @@ def parser() -> Parser:
     run.add_argument("--graph", metavar="KIND", help="write a graph to --out: tokens, drafts, lattice ...")
     rows = "write one row per drafted token to --out, as CSV"
     run.add_argument("--drafted-tokens", action="store_true", help=rows)
+    stops = "stop at the first step where this holds: 'entropy > 4', 'the lead changes' ... (can be repeated)"
+    run.add_argument("--stop-when", action="append", default=[], metavar="CONDITION", help=stops)
     compare = commands.add_parser("compare", help="decode one prompt with several strategies, side by side")
     decoding_options(compare)
+    compare.set_defaults(stop_when=[])
 
     models = commands.add_parser(
         "models", help="list the models that come with the project, with their facts, or estimate memory"

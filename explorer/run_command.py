@@ -62,12 +62,25 @@ def decode(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> list[
     needs = tuple({role for strategy in strategies for role in (*strategy.needs, *strategy.may_use)})
     models = load_models(options.model, options.draft, needs, options.device, options.heads)
     ids, limits = models["target"].encode(prompt), Limits(max_new_tokens=options.max_new_tokens)
-    traces = [
-        Lane(one["strategy"], ids, models, one["parameters"], one["seed"], limits, callbacks=CALLBACKS).run()
+    made = (
+        Lane(one["strategy"], ids, models, one["parameters"], one["seed"], limits, callbacks=CALLBACKS)
         for one in lanes
-    ]
+    )
+    traces = [decoded(lane, options.stop_when) for lane in made]
     check_heads_used(models)
     return traces
+
+
+def decoded(lane: Lane, stop_when: list[str]) -> Trace:
+    """A lane's trace up to its end, or to the first step at which one of the conditions holds."""
+    if not stop_when:
+        return lane.run()
+    from decoders.stop_when import stops  # which few runs need
+
+    for found in stops(lane, stop_when):
+        said = "; ".join(stop.sentence for stop in found)
+        lane.close(f"Stopped after step {found[0].step + 1}: {said}.")
+    return lane.trace
 
 
 def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace]) -> None:

@@ -21,6 +21,10 @@ def checked(options: argparse.Namespace) -> tuple[str, list[dict]]:
     if not prompt:
         raise Refusal("the prompt is empty; type at least one character.")
     check_models(options.model, options.draft)
+    if options.stop_when:
+        from decoders.trace.breakpoints import parse_all  # which few runs need
+
+        parse_all(options.stop_when)
     return prompt, lanes
 
 

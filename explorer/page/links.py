@@ -15,6 +15,7 @@ from decoders import memory_options
 from decoders.refusal import Refusal
 from decoders.registry import strategies
 from decoders.strategy import Strategy
+from decoders.trace.breakpoints import parse_all
 from decoders.view_names import current
 from explorer.page_requests import Call
 from explorer.runs.model_pool import Loader
@@ -83,6 +84,10 @@ def check_setup(given: dict) -> dict:
         setup["models"] = {name: models[name] for name in CHOSEN if is_name(models.get(name))}
     if chat is None or (isinstance(chat, dict) and isinstance(chat.get("system") or "", str)):
         setup["chat"] = chat
+    if (conditions := given.get("stop_when")) is not None:
+        if not (isinstance(conditions, list) and all(isinstance(one, str) for one in conditions)):
+            raise Refusal(DAMAGED)
+        setup["stop_when"] = [str(condition) for condition in parse_all(conditions)]
     return setup
 
 

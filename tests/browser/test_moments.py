@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.test_page import press, ready, run, trace
+from tests.browser.test_page import press, ready, run, start, trace
 
 BEAMS = [{"strategy": "beam"}, {"strategy": "speculative"}]
 OF_LANES = (
@@ -130,3 +130,44 @@ def test_the_strip_has_four_numbers_the_others_behind_more_and_each_word_has_its
     expect(lane.locator(".cost-says")).to_be_hidden()
     press(page, "less")
     expect(words).to_have_count(4)
+
+
+def add(page, condition: str, value: str | None = None) -> None:
+    """Sets a breakpoint in the panel."""
+    form = page.locator(".stop-form")
+    form.get_by_label("Condition").select_option(condition)
+    if value is not None:
+        form.get_by_label("Value").fill(value)
+    form.get_by_role("button", name="Add").click()
+
+
+def test_a_run_stops_at_a_breakpoint_goes_on_and_marks_it_when_it_is_over(again):
+    page = again()
+    ready(page)
+    page.evaluate("lanes => decodingExplorer.app.applySetup({ lanes })", BEAMS)
+    start(page, "Once upon a time", 24)
+    press(page, "Stop when …")
+    add(page, "entropy >", "high")
+    expect(page.locator(".stop-panel .fault")).to_contain_text("it can when: entropy > 4")
+    add(page, "rejection at depth", "1")
+    expect(page.locator(".stops li")).to_have_text(["rejection at depth 1×"])
+    expect(page.locator(".stop-panel .fault")).to_have_text("")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Stop when … (1)")).to_be_focused()
+    press(page, "Run")
+    page.wait_for_function("decodingExplorer.app.run?.stopped")
+    status = page.locator(".status-text")
+    expect(status).to_contain_text("of lane 2: rejection at depth 1, at token")
+    expect(status).to_contain_text("Run continues.")
+    assert page.evaluate("decodingExplorer.state") == "paused"
+    expect(page.locator(".moments .is-breakpoint")).to_have_count(1)
+    link = page.evaluate("ExplorerPage.linkOf(decodingExplorer.app.setup())")
+    while page.evaluate("decodingExplorer.state") != "done":
+        press(page, "Run")
+        page.wait_for_function("decodingExplorer.state !== 'running'")
+    holds = page.evaluate("[...decodingExplorer.app.moments.stops.values()].map(some => some.length)")
+    assert holds[0] == 0 and holds[1] >= 1
+    page.evaluate("decodingExplorer.app.stopWhen.set([])")
+    expect(page.locator(".moments .is-breakpoint")).to_have_count(0)
+    page.evaluate("link => { location.hash = new URL(link).hash; }", link)
+    expect(page.get_by_role("button", name="Stop when … (1)")).to_be_visible()

@@ -347,6 +347,16 @@ def test_run_takes_one_strategy(capsys):
     )
 
 
+def test_run_stops_where_a_condition_holds(capsys):
+    run = ("run", "--strategy", "greedy", "--prompt", "Once", "--max-new-tokens", "8")
+    told = call(capsys, *run, "--stop-when", "token = upon", "--stop-when", "entropy > 99")
+    assert told.endswith("Stopped after step 1: token “␣upon”, at token 1.\n") and told.startswith(
+        "Once upon\n"
+    )
+    assert "it can when: entropy > 4" in refused(capsys, *run, "--stop-when", "boredom")
+    assert "several lanes" in refused(capsys, *run, "--stop-when", "lanes differ")
+
+
 def test_run_writes_the_drafted_tokens_as_csv(capsys, tmp_path):
     out = tmp_path / "drafted.csv"
     run = ("run", "--strategy", "speculative", "--prompt", "Once", "--max-new-tokens", "8")

@@ -1,5 +1,5 @@
-// The cost strip of a lane: the four numbers that the lane is about, the others behind *more*, and what a word
-// means where it is touched. Which numbers come first is visualizers/analysis/cost_summary.py's.
+// The cost strip of a lane: the four numbers that the lane is about, the others behind *more*, and what a
+// word means where it is touched. Which numbers come first is visualizers/analysis/cost_summary.py's.
 page.Costs = class {
   constructor(lane) {
     const { costs, moreCosts: more, costSays: says, element } = lane;

@@ -103,7 +103,8 @@ page.Moments = class {
     bar.earlier.disabled = !places.some((at) => at < position);
     bar.later.disabled = !places.some((at) => at > position);
     const now = app.state() === "running" ? [] : (this.places.get(position) ?? []),
-      said = now.map(({ lane, text }) => (app.lanes.length > 1 ? this.name(lane) + ": " : "") + text);
+      fresh = now.filter(({ kind }) => kind !== STOP || !app.run?.stopped), // the status line says it
+      said = fresh.map(({ lane, text }) => (app.lanes.length > 1 ? this.name(lane) + ": " : "") + text);
     const ended = position === playback.ticks.length && app.state() !== "running";
     page.write(bar.moment, (ended && this.result) || said.join(" "));
     bar.moment.title = bar.moment.textContent;

@@ -1,5 +1,5 @@
-// Breakpoints: the conditions at which a run stops, their panel, and the steps at which they hold in the run on
-// show, which are moments (moments.js). The server reads and asks them (decoders/trace/breakpoints.py).
+// Breakpoints: the conditions at which a run stops, their panel, and the steps at which they hold in the run
+// on show, which are moments (moments.js). The server reads and asks them (decoders/trace/breakpoints.py).
 page.StopWhen = class {
   constructor(app) {
     this.app = app;

@@ -17,21 +17,6 @@ REQUEST = {
 }
 
 
-@pytest.fixture
-def house():
-    """make(*lanes): Runs whose every start gets these lanes; closed in the end."""
-    made = []
-
-    def make(*lanes):
-        found = Runs(lambda request: list(lanes))
-        made.append(found)
-        return found
-
-    yield make
-    for found in made:
-        found.close()
-
-
 def words(count: int) -> list[bytes]:
     return [f" w{i}".encode() for i in range(count)]
 

@@ -53,6 +53,7 @@ NAMED = {
     "parameters": {"temperature": 0.5},
     "prompt": "Once",
     "session": ME,
+    "stop_when": ["entropy > 4"],
     "strategy": "sample",
     "target": "llama-tiny-draft",
     "token": 65,
