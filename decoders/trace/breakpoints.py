@@ -85,7 +85,7 @@ def parse(typed: str) -> Condition:
         return Condition(kind, token=rest)
     if kind and kind not in WITHOUT and re.fullmatch(r"\d*\.?\d+", rest):
         return Condition(kind, float(rest))
-    raise Refusal(f"A run cannot stop when “{text[:LONGEST]}”; it can when: {FORMS}.")
+    raise Refusal(f"A run cannot stop when {text[:LONGEST]!r}; it can when: {FORMS}.")
 
 
 def parse_all(typed: Sequence[str]) -> tuple[Condition, ...]:
