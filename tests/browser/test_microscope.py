@@ -133,40 +133,52 @@ def test_it_follows_the_slider_and_the_theme_and_rests_while_nothing_changes(pag
     assert asked == []
 
 
-def test_a_rejected_token_opens_its_round_and_a_group_keeps_its_tokens(page):
+def test_rejected_tokens_are_walked_beside_their_tests_and_opened_in_decode(page):
     decode(page, LANES[:2], 24)
     rows = drafted_tokens(from_json(trace(page, 1)))
     rejected = [row for row in rows if row["fate"] == "rejected"]
-    table, groups = page.locator("#rejected-tokens"), page.locator("#rejections-grouped")
-    tokens = table.locator("[role=gridcell]:nth-child(4)")
+    assert len(rejected) > 2
+    page.evaluate("decodingExplorer.app.playback.seek(1, true)")  # the table is of the whole run
+    tokens, card = (
+        page.locator("#rejected-tokens [role=gridcell]:nth-child(3)"),
+        page.locator("#rejection-card"),
+    )
     expect(tokens).to_have_count(len(rejected))
+    title = card.locator(".title")
+    expect(title).to_contain_text(f"step {rejected[0]['step']}: “{rejected[0]['token']}”")
+    tokens.nth(1).click()
+    expect(title).to_contain_text(f"step {rejected[1]['step']}: “{rejected[1]['token']}”")
+    page.get_by_role("button", name="↓ Next").click()
+    expect(title).to_contain_text(f"step {rejected[2]['step']}: “{rejected[2]['token']}”")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Shift+N")
+    expect(title).to_contain_text(f"step {rejected[1]['step']}: “{rejected[1]['token']}”")
+    tokens.nth(1).focus()
+    page.keyboard.press("ArrowDown")
+    expect(title).to_contain_text(f"step {rejected[2]['step']}: “{rejected[2]['token']}”")
+    page.evaluate("decodingExplorer.app.lanes[1].showView('text')")
+    page.get_by_role("button", name="Open its round in Decode").click()
+    expect(page.get_by_role("tab", name="Decode")).to_have_attribute("aria-selected", "true")
+    lane, row = "decodingExplorer.app.lanes[1]", rejected[2]
+    page.wait_for_function(f"{lane}.scene.drawn.some(mark => mark.node === {row['node']})")
+    assert page.evaluate(f"[{lane}.shown, {lane}.view]") == [row["step"], "draft_rounds"]
+    page.get_by_role("tab", name="Microscope").click()
+    expect(title).to_contain_text(f"step {row['step']}: “{row['token']}”")  # it is where it was
+    expect(tokens).to_have_count(len(rejected))
+
+
+def test_a_group_keeps_its_tokens(page):
+    decode(page, LANES[:2], 24)
+    rows = drafted_tokens(from_json(trace(page, 1)))
+    tokens = page.locator("#rejected-tokens [role=gridcell]:nth-child(3)")
     section(page).get_by_role("radio", name="Token", exact=True).click()
-    group = grouped(rows, "token")[0]
+    group, groups = grouped(rows, "token")[0], page.locator("#rejections-grouped")
     first = groups.get_by_role("gridcell").first
     expect(first).to_have_text(group["token"])
     expect(groups).to_contain_text(f"{group['rejected']} of {group['tested']}")
     first.click()
     expect(section(page).get_by_label("Filter", exact=True)).to_have_value(f'"{group["token"]}"')
     expect(tokens).to_have_text([group["token"]] * group["rejected"])
-    page.evaluate("decodingExplorer.app.lanes[1].showView('text')")
-    tokens.last.click()
-    row = [row for row in rejected if row["token"] == group["token"]][-1]
-    title = f"Lane 2, position {row['position']}, step {row['step']}: {row['token']}"
-    expect(page.get_by_role("complementary", name="Inspector").get_by_role("heading").first).to_have_text(
-        title
-    )
-    expect(page.get_by_role("tab", name="Decode")).to_have_attribute("aria-selected", "true")
-    lane = "decodingExplorer.app.lanes[1]"
-    assert page.evaluate(f"[{lane}.shown, {lane}.view]") == [row["step"], "draft_rounds"]
-    page.wait_for_function(f"{lane}.scene.drawn.some(mark => mark.node === {row['node']})")
-    page.get_by_role("tab", name="Microscope").click()
-    tokens.last.focus()
-    page.keyboard.press("ArrowRight")  # walks in the table, opens nothing
-    expect(page.get_by_role("tab", name="Decode")).to_have_attribute("aria-selected", "false")
-    page.evaluate(f"{lane}.showView('one_round')")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("tab", name="Decode")).to_have_attribute("aria-selected", "true")
-    assert page.evaluate(f"[{lane}.shown, {lane}.view]") == [row["step"], "one_round"]  # shows it as well
 
 
 def test_a_figure_is_drawn_near_the_window_or_on_paper_and_its_place_says_so_until_then(visit):

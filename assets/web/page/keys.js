@@ -41,6 +41,17 @@ const ACTIONS = {
   Enter: (app) => app.moments.open(),
 };
 
+// The buttons of Microscope's table of rejected tokens (explorer/page/tabs/rejections.py).
+const press = (way) => document.getElementById("rejections-" + way)?.click();
+
+// ↑ and ↓ in that table open the row that they come to.
+document.addEventListener("keyup", ({ key }) => {
+  const cell = document.activeElement.closest?.("#rejected-tokens [role=gridcell]");
+  if (!cell || (key !== "ArrowUp" && key !== "ArrowDown")) return;
+  // Gradio's table opens a cell at Enter, and at a press only where it does not stand yet.
+  cell.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+});
+
 function attach(app, help) {
   document.addEventListener("keydown", (event) => {
     const target = event.target,
@@ -50,6 +61,7 @@ function attach(app, help) {
     if (!help.on.checked) return;
     if ([" ", "Enter"].includes(name) && target.closest("button, summary, a")) return; // there it presses
     if (name === "?") help.open();
+    else if (app.section === "microscope" && name === "n") press(event.shiftKey ? "before" : "after");
     else if (app.section !== "decode") return;
     else if (app.lanes[name - 1]) app.goTo(app.lanes[name - 1]);
     else if (ACTIONS[name]) ACTIONS[name](app, event);

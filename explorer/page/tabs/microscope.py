@@ -53,16 +53,16 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
         gr.Markdown(ABOUT)
         lane = gr.Radio([(f"Lane {n + 1}", n) for n in range(MAX_LANES)], label="Lane", visible=False)
         sentence = gr.Markdown(NONE, elem_id="microscope-sentence")
+        moment = gr.State(None)  # identifies what is drawn; nothing is redrawn while it stays the same
+        rejections.build(on_screen, lane, moment, runs)
         with gr.Column(visible=False) as body:
             places = {}
             for row in ROWS:
                 with gr.Row():
                     places |= {name: captioned() for name in row}
             metrics = metrics_table("vLLM's metrics of this lane")
-            moment = gr.State(None)  # identifies what is drawn; nothing is redrawn while it stays the same
             subject = gr.State(None)  # its run and lane
             left = gr.State(None)  # the report whose other figures are still to be drawn
-            rejections.build(on_screen, lane, moment, runs)
             what_if.build(on_screen, look, lane, moment, runs)
             losslessness.build(on_screen, look, lane, subject, runs, loader)
         machine = other_machine.build(on_screen, look, runs)

@@ -4,7 +4,7 @@ import json
 
 import gradio as gr
 
-from explorer.page.tabs.rejections import COLUMNS, cells, filtered
+from explorer.page.tabs.rejections import HERE, LATER, filtered, in_order, table_of, walked
 from visualizers.analysis.drafted_tokens import drafted_tokens
 
 ROWS = [
@@ -20,9 +20,28 @@ ROWS = [
 ALL = [(0, 1, 99), (1, 2, 99)]
 
 
-def picked(row: list) -> gr.SelectData:
+def picked(row: int, first: object = "") -> gr.SelectData:
     """What a click on the first cell of a row says."""
-    return gr.SelectData(None, {"index": [0, 0], "value": row[0], "row_value": row})
+    return gr.SelectData(None, {"index": [row, 0], "value": first, "row_value": [first]})
+
+
+def shown(events, told, **given) -> dict:
+    """What the section shows, by the name of its parts."""
+    asked = {
+        "on": told(ALL),
+        "lane": None,
+        "by": "cause",
+        "words": "",
+        "sort": "position",
+        "node": None,
+    } | given
+    answer = events["show_rejections"](*asked.values())
+    names = ("says", "body", "groups", "listed", "table", "card")
+    return dict(zip(names, answer.values(), strict=True))
+
+
+def rejections(run) -> list[dict]:
+    return [row for row in drafted_tokens(run.records[1].trace) if row["fate"] == "rejected"]
 
 
 def test_the_filter_keeps_rows_that_hold_every_word():
@@ -41,34 +60,75 @@ def test_in_quotes_the_filter_keeps_the_tokens_of_one_group():
 
 
 def test_the_groups_are_by_cause_by_token_or_by_kind_and_a_click_keeps_one(events, run, told):
-    rows = drafted_tokens(run.records[1].trace)
-    rejected = [row for row in rows if row["fate"] == "rejected"]
+    rows, rejected = drafted_tokens(run.records[1].trace), rejections(run)
     assert rejected
     for by in ("cause", "token", "class"):
-        answer = list(events["show_rejections"](told(ALL), None, by, "").values())
-        groups, table = answer[2], answer[3]
-        assert sum(group[1] for group in groups) == len(rejected) == len(table)
-        for name, many, of, *_ in groups:
+        made = shown(events, told, by=by)
+        assert sum(group[1] for group in made["groups"]) == len(rejected) == len(made["listed"])
+        for name, many, of, *_ in made["groups"]:
             own = [row for row in rows if row[by] == name]
             tested = [row for row in own if row["fate"] in ("accepted", "rejected")]
             assert many == sum(row["fate"] == "rejected" for row in own)
             every = f"{len(rejected)} rejections" if by == "cause" else f"{len(tested)} tested"
             assert of == f"{many} of {every}"
-        words = events["keep_group"](picked(groups[0]))
-        kept = list(events["show_rejections"](told(ALL), None, by, words).values())[3]
-        assert len(kept) == groups[0][1] and words == f'"{groups[0][0]}"'
+        words = events["keep_group"](picked(0, made["groups"][0][0]))
+        kept = shown(events, told, by=by, words=words)
+        assert len(kept["listed"]) == made["groups"][0][1] and words == f'"{made["groups"][0][0]}"'
+        assert kept["table"].label == f"{len(kept['listed'])} of {len(rejected)} rejected tokens" or (
+            len(kept["listed"]) == len(rejected)
+        )
 
 
-def test_a_click_on_a_row_leads_to_its_token_in_its_lane(events, run, told):
-    trace = run.records[1].trace
-    for row in drafted_tokens(trace):
-        if row["fate"] == "rejected":
-            place = json.loads(events["open_token"](told(ALL), None, picked(cells(row))))
-            assert place == {"lane": 2, "step": row["step"], "node": row["node"]}
-            assert trace.nodes()[row["node"]][1] == row["token_id"]
-            shown = told([(1, 2, row["step"] - 1)])  # the slider has not come to it
-            assert events["open_token"](shown, None, picked(cells(row))) == ""
-    for odd in ([1], ["x"] * len(COLUMNS), [None] * 50):
-        assert events["open_token"](told(ALL), None, picked(odd)) == ""
+def test_the_table_is_of_the_whole_run_and_the_step_only_dims_what_comes_later(events, run, told):
+    rejected = rejections(run)
+    middle = rejected[len(rejected) // 2]["step"]
+    made = shown(events, told, on=told([(1, 2, middle)]))
+    table = made["table"].value
+    assert made["listed"] == [row["node"] for row in rejected]
+    dim = [LATER in style[0] for style in table["metadata"]["styling"]]
+    assert dim == [row["step"] > middle for row in rejected] and any(dim)
+    assert made["table"].label == f"{len(rejected)} rejected tokens"
+
+
+def test_the_cause_follows_what_stands_instead_and_empty_columns_are_left_out(run):
+    rejected = rejections(run)
+    names = table_of(rejected, rejected, 99, None).value["headers"]
+    assert names[:5] == ["Position", "Text before", "Token", "Instead", "Cause"] and "u" in names
+    greedy = [row | {"u": None, "acceptance": None} for row in rejected]
+    assert names == [*table_of(greedy, greedy, 99, None).value["headers"][:7], *names[7:]]
+    assert not {"u", "min(1, p / q)"} & set(table_of(greedy, greedy, 99, None).value["headers"])
+
+
+def test_rows_are_sorted_and_unknown_numbers_come_last():
+    rows = [{"p": p, "q": q} for p, q in ((0.1, 0.2), (0.1, None), (0.1, 0.9))]
+    assert (
+        [row["q"] for row in in_order(rows, "q")]
+        == [0.9, 0.2, None]
+        == [row["q"] for row in in_order(rows, "excess")]
+    )
+    assert in_order(rows, "position") == rows
+
+
+def test_a_click_opens_a_row_the_arrows_walk_on_and_its_round_can_be_opened(events, run, told):
+    rejected, made = rejections(run), shown(events, told)
+    assert f"step {rejected[0]['step']}" in made["card"]  # the first is open
+    node, html = events["pick_row"](told(ALL), None, made["listed"], picked(1)).values()
+    assert node == rejected[1]["node"]
+    assert f"step {rejected[1]['step']}" in html and rejected[1]["token"] in html
+    assert "<button" not in html  # nothing that does nothing
+    place = json.loads(events["open_row"](told(ALL), None, made["listed"], node))
+    assert place == {"lane": 2, "step": rejected[1]["step"], "node": node}
+    kept = shown(events, told, node=node)
+    styles = [HERE in style[0] for style in kept["table"].value["metadata"]["styling"]]
+    assert node in kept["listed"] and styles.index(True) == 1 and sum(styles) == 1
+    assert walked([1, 2, 3], 2, 1) == 3 == walked([1, 2, 3], 3, 1)
+    assert walked([1, 2, 3], 2, -1) == 1 == walked([1, 2, 3], 1, -1)
+    assert walked([], 2, 1) is None and walked([4, 5], None, 0) == 4 and walked([4, 5], None, 1) == 5
+
+
+def test_nonsense_opens_nothing(events, told):
+    for odd in (picked(99), picked(-5)):
+        events["pick_row"](told(ALL), None, [], odd)
+        assert events["open_row"](told(ALL), None, [], None) == ""
     for value in ("", "nonsense"):
-        assert events["open_token"](value, 9, picked([1])) == ""
+        assert events["open_row"](value, 9, [3], 3) == ""
