@@ -10,7 +10,8 @@ from explorer.page.tabs import other_machine, what_if
 from explorer.page.tabs.metrics import value_text
 from explorer.runs.scheduler import GONE
 from visualizers.analysis import speculation_report
-from visualizers.analysis.drafted_tokens import CAUSES, drafted_tokens
+from visualizers.analysis.drafted_tokens import drafted_tokens
+from visualizers.analysis.rejection_causes import CAUSES
 from visualizers.analysis.roofline import DEVICES, DRAFT, TARGET
 from visualizers.figures import caption
 from visualizers.figures.theme import theme
