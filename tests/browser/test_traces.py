@@ -140,7 +140,7 @@ def test_a_lane_is_saved_from_the_tab_and_nobody_leaves_it(page):
     name, data = saved(page, "Save trace")
     assert json.loads(gzip.decompress(data))["strategy"] == "speculative"
     name, data = saved(page, "Save lane's costs")
-    (row,) = csv.DictReader(io.StringIO(data.decode("utf-8-sig")))
+    (row,) = csv.DictReader(io.StringIO(data.decode()))
     assert name.endswith(".lane-2.costs.csv") and row["strategy"] == "speculative"
     press(page, "Show figure")
     expect(page.locator("#traces-figure .main-svg").first).to_be_visible()
@@ -222,7 +222,7 @@ def test_costs_are_a_table_of_numbers(page):
     run(page, "Once", 5)
     section(page)
     name, data = saved(page, "Save costs")
-    rows = list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"))))
+    rows = list(csv.DictReader(io.StringIO(data.decode())))
     assert name == "once.costs.csv" and [row["strategy"] for row in rows] == ["beam", "speculative"]
     assert int(rows[0]["new tokens"]) == 5 and float(rows[1]["seconds"]) > 0
 
