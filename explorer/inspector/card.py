@@ -7,6 +7,7 @@ assets/web/page/inspector.js inserts it and binds its buttons: `data-node` leads
 from explorer.inspector.parts import jump, probability, token
 from explorer.inspector.pictures import pictures
 from explorer.markup import Html, h, joined
+from visualizers.scene.words import score_name
 
 SCORES, PARTS = 8, 8  # how many scores are listed (the newest), and how many parts of each
 NO_DRAFT = "Chosen by the model; there was no draft to test."
@@ -175,10 +176,10 @@ def scores(all_scores: list[dict]) -> Html | None:
     rows = []
     for score in all_scores[-SCORES:]:
         parts = list(score["parts"].items())
-        words = [f" · {name} {signed(value)}" for name, value in parts[:PARTS]]
+        words = [f" · {score_name(name)} {signed(value)}" for name, value in parts[:PARTS]]
         words += [f" · and {len(parts) - PARTS} more"] if len(parts) > PARTS else []
         rank = f", rank {score['rank']}" if score["rank"] else ""
-        total = f"step {score['step']}: {score['name']} {signed(score['total'])}{rank}"
+        total = f"step {score['step']}: {score_name(score['name'])} {signed(score['total'])}{rank}"
         rows.append(h("div", "", total, h("span", "rest", "".join(words))))
     return h("section", "", h("h3", "", "Scores"), *rows) if rows else None
 

@@ -88,8 +88,8 @@ def what_if(trace: Trace, count: int | None, widths: list[int], stop_below: floa
 
 
 def fastest(chains: list[dict]) -> dict | None:
-    """The chain, of rows of `what_if`, that is faster than all others wherever in their ranges the speeds are;
-    None where ranges overlap or no forward was timed.
+    """The chain, of rows of `what_if`, that is faster than all others wherever in their ranges the speeds
+    are; None where ranges overlap or no forward was timed.
     """
     if any(row["speedup"] is None for row in chains):
         return None
