@@ -227,6 +227,16 @@ def test_costs_are_a_table_of_numbers(page):
     assert int(rows[0]["new tokens"]) == 5 and float(rows[1]["seconds"]) > 0
 
 
+def test_a_run_that_is_opened_does_not_stand_below_the_error_of_the_run_before(page):
+    run(page, "Once", 5)
+    section(page)
+    name, data = saved(page, "Save run")
+    page.evaluate("decodingExplorer.app.fail('Lane 1: temperature must be a number from 0 to 100, not -3.')")
+    choose(page, name, data)
+    expect(page.locator(".status-text")).to_contain_text(f"Opened {name}")
+    expect(page.locator("#explorer").get_by_role("alert")).to_be_hidden()
+
+
 def test_a_file_that_is_none_is_refused_and_nothing_is_lost(page, tmp_path):
     section(page)
     before = page.evaluate("[decodingExplorer.run, decodingExplorer.lanes.map(l => l.count)]")

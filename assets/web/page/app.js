@@ -76,6 +76,7 @@ class App extends page.Emitter {
     this.playback.rewind();
     this.run = run;
     this.runKey = this.settingsKey();
+    this.fail(""); // what was wrong before is not said of this run
     this.inspector.hide();
     this.lanes.forEach((lane, index) => {
       if (index < count) lane.empty(index);
@@ -194,6 +195,7 @@ class App extends page.Emitter {
   }
 
   edited() {
+    if (this.failedFor !== this.settingsKey()) this.fail(page.wrongTokens(this));
     this.lanes.forEach((lane) => lane.drawHint());
     this.status();
   }
@@ -309,6 +311,8 @@ class App extends page.Emitter {
     if (this.starting) return;
     if (!this.bar.prompt.value)
       return this.fail("The prompt is empty: write the beginning of a text, for example Once upon a time.");
+    const wrong = page.wrongTokens(this);
+    if (wrong) return this.fail(wrong);
     this.starting = true;
     this.status();
     const key = this.settingsKey();
@@ -351,6 +355,7 @@ class App extends page.Emitter {
 
   fail(sentence) {
     // Then it is over when the app is back.
+    this.failedFor = this.settingsKey();
     this.failedAway = Boolean(sentence) && page.connection.state !== "there";
     this.bar.alert.textContent = sentence;
   }
@@ -360,9 +365,10 @@ class App extends page.Emitter {
   }
 
   status() {
-    const makeSense = this.data.buttons[this.state()];
+    const makeSense = this.data.buttons[this.state()],
+      wrong = page.wrongTokens(this);
     for (const [name, button] of Object.entries(this.bar.buttons))
-      button.disabled = !makeSense.includes(name);
+      button.disabled = !makeSense.includes(name) || (wrong !== "" && (name === "run" || name === "step"));
     page.say(this);
     this.emit("state");
   }
