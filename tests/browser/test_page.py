@@ -241,7 +241,9 @@ def test_an_unusable_number_of_tokens_is_refused_in_its_field_before_run(page, t
     field, alert = page.get_by_label("max_new_tokens"), page.locator("#explorer").get_by_role("alert")
     field.fill(tokens)
     expect(field).to_have_attribute("aria-invalid", "true")
-    expect(alert).to_have_text(re.compile(r"^The number of tokens must be a whole number from 1 to 512[,:] .*\.$"))
+    expect(alert).to_have_text(
+        re.compile(r"^The number of tokens must be a whole number from 1 to 512[,:] .*\.$")
+    )
     expect(alert).to_contain_text(says)
     for name in ("Run", "Step"):
         expect(page.get_by_role("button", name=name, exact=True)).to_be_disabled()

@@ -17,6 +17,7 @@ class App extends page.Emitter {
     this.models = { state: "loading", sentence: "Loading the models …" };
     this.choice = page.completeChoice(data.models);
     this.chat = null; // or {system}: the prompt is a message for the target's chat template
+    this.expecting = false; // whether a link is about to bring a set-up
     this.asked = null; // the models that what was opened last asks for
     this.playback = new page.Playback(this);
     this.phoneLane = 0;
@@ -53,11 +54,12 @@ class App extends page.Emitter {
     this.section = this.wanted = name;
   }
 
-  // The stored run, as soon as the player is there; none where the app has other models than it.
+  // The stored run, as soon as the player is there; none where the app has other models than it, or where a
+  // link is about to bring another set-up.
   drawExample() {
     const { run, answer } = this.data.example;
     for (const lane of this.lanes) if (!lane.scene) lane.makeDrawings();
-    if (answer) this.adopt(run, answer);
+    if (answer && !this.expecting) this.adopt(run, answer);
   }
 
   // Shows a run that is done already and whose settings are the page's: `answer` is a pull's answer from its
@@ -308,7 +310,7 @@ class App extends page.Emitter {
   }
 
   async begin(state) {
-    if (this.starting) return;
+    if (this.starting || this.expecting) return;
     if (!this.bar.prompt.value)
       return this.fail("The prompt is empty: write the beginning of a text, for example Once upon a time.");
     const wrong = page.wrongTokens(this);
@@ -366,9 +368,9 @@ class App extends page.Emitter {
 
   status() {
     const makeSense = this.data.buttons[this.state()],
-      wrong = page.wrongTokens(this);
+      barred = this.expecting || page.wrongTokens(this) !== "";
     for (const [name, button] of Object.entries(this.bar.buttons))
-      button.disabled = !makeSense.includes(name) || (wrong !== "" && (name === "run" || name === "step"));
+      button.disabled = !makeSense.includes(name) || (barred && (name === "run" || name === "step"));
     page.say(this);
     this.emit("state");
   }
