@@ -110,6 +110,7 @@ def test_a_set_up_is_shared_as_a_qr_code_and_presented_with_it(again):
     code = lane.get_by_role("img", name="QR code")
     expect(code).to_be_visible()
     assert page.evaluate("document.querySelector('.qr').naturalWidth") > 100
+    expect(lane.get_by_text("It opens on this computer only")).to_be_visible()
     page.keyboard.press("q")
     expect(code).to_have_count(0)
 

@@ -354,6 +354,18 @@ def link_of(page) -> str:
     return page.get_by_label("Link").input_value()
 
 
+def test_a_copied_link_says_who_cannot_open_it(page):
+    link_of(page)
+    said = page.get_by_text("It opens on this computer only: 127.0.0.1 means the computer that asks.")
+    expect(said).to_be_visible()
+    expect(said).not_to_contain_text("token")
+    expect(page.locator("#traces-qr")).to_contain_text("No other device can open this code")
+    page.evaluate("decodingExplorer.app.data.guarded = true")
+    link_of(page)
+    expect(said).to_contain_text("Whoever opens it is asked for this app's token")
+    page.evaluate("decodingExplorer.app.data.guarded = false")
+
+
 def test_a_link_brings_the_whole_setup_and_runs_nothing(visit):
     page = visit()
     ready(page)

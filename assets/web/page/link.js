@@ -15,6 +15,18 @@ page.linkOf = async function (setup) {
   );
 };
 
+// What whoever gets a link of this page must know, in sentences; empty where the link works for everybody.
+const LOOPBACK = /^(127\.[\d.]+|localhost|\[::1\])$/;
+page.linkWarnings = function ({ data }) {
+  const alone =
+    `It opens on this computer only: ${location.hostname} means the computer that asks. ` +
+    "Start the app with --host 0.0.0.0 for other devices of your network, or with --share.";
+  const asks =
+    "Whoever opens it is asked for this app's token, which the link does not hold: it is at the end of the " +
+    "address that the app printed.";
+  return [LOOPBACK.test(location.hostname) && alone, data.guarded && asks].filter(Boolean);
+};
+
 // How the fragment of the page's address begins, if it carries a setup.
 const markOf = ({ hash }) => [MARK, RUNS].find((one) => hash.startsWith(one));
 
