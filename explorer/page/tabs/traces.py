@@ -32,7 +32,6 @@ from explorer.runs.validation import MAX_LANES
 from explorer.schema import Asked, Malformed, Name, parsed, read
 from visualizers.registry import titles
 
-READING = "Reading the run on the page …"  # shown until the page has reported its run
 NOTHING = "Nothing has been decoded yet: press Run in the tab Decode."
 SCAN = "Opens and runs this set-up on every device that can reach this address."
 ALONE = (
@@ -135,7 +134,7 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped, follow: Folder | None =
         if follow is not None:
             following.build(runs, follow, dropped.answer, says, OPENED)
         gr.Markdown("## Save")
-        about = gr.Markdown(READING)
+        about = gr.Markdown(on_screen.READING)
         buttons = []
         with gr.Row():
             for form, (label, text) in WHOLE.items():

@@ -8,6 +8,7 @@ import pytest
 from explorer.page.tabs import microscope as tab
 from explorer.page.tabs import other_machine, what_if
 from explorer.page.tabs.metrics import value_text
+from explorer.page.tabs.on_screen import NO_RUN, READING
 from explorer.runs.scheduler import GONE
 from visualizers.analysis import speculation_report
 from visualizers.analysis.drafted_tokens import drafted_tokens
@@ -108,13 +109,15 @@ def test_a_stranger_and_nonsense_are_told_so_in_a_sentence(events, told, name):
 
 
 def test_without_a_lane_that_drafts_it_says_what_to_do(events, told):
-    for value in ("", told([]), told([(0, 1, 99)])):
+    for value in (NO_RUN, told([]), told([(0, 1, 99)])):
         seen = answer(events["show_lane"](value, "light", 1, None))
         assert seen["words"] == [tab.NONE] and seen["shown"] == [False] and not seen["figures"]
         assert answer(events["show_shapes"](value, "light", 1, "1", 0))["shown"] == [False]
     assert "Choose a speculative strategy in Decode" in tab.NONE and tab.NONE.endswith("press Run.")
-    seen = answer(events["show_machine"]("", "light", False, *NUMBERS))
+    seen = answer(events["show_machine"](NO_RUN, "light", False, *NUMBERS))
     assert seen["words"] == [other_machine.NONE]
+    assert answer(events["show_lane"]("", "light", 1, None))["words"] == [READING]
+    assert answer(events["show_machine"]("", "light", False, *NUMBERS))["words"] == [READING]
 
 
 def test_metrics_are_counts_shares_and_lists():

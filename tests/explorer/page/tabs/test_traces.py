@@ -187,7 +187,7 @@ def test_before_it_knows_the_run_it_says_neither_that_there_is_one_nor_that_ther
     with gr.Blocks() as demo:
         traces.build(runs, on_screen.component("traces"), traces.dropped())
     texts = [one.value for one in demo.blocks.values() if isinstance(one, gr.Markdown)]
-    assert traces.READING in texts and traces.NOTHING not in texts
+    assert on_screen.READING in texts and traces.NOTHING not in texts
     assert all(
         one.interactive is not False for one in demo.blocks.values() if isinstance(one, gr.DownloadButton)
     )
