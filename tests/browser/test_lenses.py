@@ -64,6 +64,8 @@ def test_a_tab_that_waits_for_its_answer_says_so_and_nothing_false(visit):
     expect(page.locator("#lens-says")).not_to_have_class(re.compile("at-work"))
     page.get_by_role("tab", name="Methods").click()
     expect(page.locator("#explorer-methods .card").first).to_be_visible()
+    behind = "getComputedStyle(document.querySelector('#explorer-methods .thumb'), '::before').content"
+    assert page.evaluate(behind) == '"drawing …"'  # where a picture is not there yet
     count = page.locator("#methods-count")
     expect(count).not_to_have_class(re.compile("at-work"))
     waits[0] = True
