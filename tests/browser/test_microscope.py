@@ -1,6 +1,9 @@
 """The tab Microscope: what it shows is what visualizers.analysis finds in the traces of the run on screen."""
 
+import io
+
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from decoders.trace.trace import from_json
@@ -279,3 +282,24 @@ def test_another_machine_follows_the_figures_and_refuses_bad_ones(page):
     expect(figure(page, "Tokens over time")).to_be_visible()
     expect(memory).to_have_value("90")
     assert fits(page)
+
+
+def test_gradios_sliders_look_like_ours(visit):
+    """The knob of each, where it stands at its beginning."""
+    page = visit()
+    page.get_by_role("slider", name="Step position").fill("0")
+    ours = knob(page, page.get_by_role("slider", name="Step position"))
+    page.get_by_role("tab", name="Microscope", exact=True).click()
+    theirs = page.locator("#explorer-tab-microscope input[type=range]").first
+    theirs.fill(theirs.get_attribute("min"))
+    assert ours > 60 and abs(knob(page, theirs) - ours) < 0.2 * ours
+
+
+def knob(page, slider) -> int:
+    """How many pixels of a slider's knob are dark."""
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    clip = {"x": round(box["x"]), "y": round(middle - 9), "width": 18, "height": 18}
+    pixels = Image.open(io.BytesIO(page.screenshot(clip=clip))).convert("L")
+    return sum(value < 100 for value in pixels.tobytes())
