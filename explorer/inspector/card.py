@@ -4,6 +4,7 @@ assets/web/page/inspector.js inserts it and binds its buttons: `data-node` leads
 `data-token` is forced in a new lane, `data-lens` opens the tab Lenses.
 """
 
+from decoders.explain.verdicts import status_in_words
 from explorer.inspector.parts import jump, probability, token
 from explorer.inspector.pictures import pictures
 from explorer.markup import Html, h, joined
@@ -96,7 +97,9 @@ def verdict(one: dict, pictured: bool) -> Html:
     numbers = ", ".join(f"{name} {probability(one[name])}" for name in known)
     where = f" in step {one['step']}" + (f": {numbers}." if numbers else ".")
     reason = f" {one['reason']}" if one["reason"] and not pictured else ""
-    return h("p", "verdict is-" + status.replace(" ", "-"), h("b", "", status), where, reason)
+    return h(
+        "p", "verdict is-" + status.replace(" ", "-"), h("b", "", status_in_words(status)), where, reason
+    )
 
 
 def copied(source: dict | None) -> Html | None:
@@ -197,7 +200,7 @@ def siblings(row: list[dict]) -> Html | None:
         numbers = [
             f", {name} {probability(other[name])}" for name in ("p", "q") if other.get(name) is not None
         ]
-        words = (other["status"] or other["state"]) + "".join(numbers)
+        words = status_in_words(other["status"] or other["state"]) + "".join(numbers)
         rows.append(h("div", "", jump(other["node"], other["text"]), words))
     return h("section", "siblings", h("h3", "", "Also tried here"), *rows) if rows else None
 

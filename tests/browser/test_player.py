@@ -174,7 +174,7 @@ def test_chips_read_as_a_list_with_their_verdicts(page):
         "␣a, prompt",
         "␣big, accepted, p .497",
         f"{HOSTILE}, rejected, p .368",
-        "␣wonderfully, resampled, p .497",
+        "␣wonderfully, written instead, p .497",
     ]
     page.evaluate("chips.show(-1); painted(chips)")
     assert page.locator("#chips [role=option]").count() == 2

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 
+from decoders.explain.verdicts import status_in_words
 from decoders.trace.number_format import many
 from decoders.trace.reasons import Code
 from decoders.trace.scores import Measure
@@ -65,7 +66,7 @@ class OneRound:
             legend=[
                 ["node:accepted", "●", "accepted", "accepted: u lies in the filled part, often min(1, p/q)"],
                 ["node:rejected", "✕", "rejected", "rejected"],
-                ["node:resampled", "◆", "resampled", "resampled by the target"],
+                ["node:resampled", "◆", "resampled", "the target's own instead"],
                 ["node:bonus", "★", "bonus", "bonus"],
                 ["node:unreached", "○", "unreached", "never reached"],
             ],
@@ -272,7 +273,7 @@ class OneRound:
         )
         if verdict is None or state not in ("accepted", "rejected") or verdict.p is None:
             if state in ("resampled", "bonus") and verdict is not None:
-                mark.note, mark.note_more = f"p {three_digits(verdict.p)}", verdict.status
+                mark.note, mark.note_more = f"p {three_digits(verdict.p)}", status_in_words(verdict.status)
                 mark.note_priority = 1
             return [edge, mark]
         no_q = event.source == "draft" or any(reason.code is Code.CERTAIN_DRAFT for reason in verdict.why)
@@ -309,6 +310,6 @@ class OneRound:
             q = f", q {three_digits(math.exp(min(0.0, event.logprob)))}" if event.logprob is not None else ""
             return [f"{text}  drafted, not verified{q}"]
         numbers = compared(verdict)
-        first = f"{text}  {verdict.status}" + (f": {numbers}" if numbers else "")
+        first = f"{text}  {status_in_words(verdict.status)}" + (f": {numbers}" if numbers else "")
         reason = self.nodes.reason(verdict)
         return [first, *([reason] if reason else []), *source_lines(event.source)]
