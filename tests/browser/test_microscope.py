@@ -285,10 +285,13 @@ def test_another_machine_follows_the_figures_and_refuses_bad_ones(page):
 
 
 def test_gradios_sliders_look_like_ours(visit):
-    """The knob of each, where it stands at its beginning."""
+    """The knob of each, where it stands at its beginning; the track of ours is dark up to the knob."""
     page = visit()
-    page.get_by_role("slider", name="Step position").fill("0")
-    ours = knob(page, page.get_by_role("slider", name="Step position"))
+    steps = page.get_by_role("slider", name="Step position")
+    steps.fill(steps.get_attribute("max"))
+    assert knob(page, steps) > 60  # the left end of the track
+    steps.fill("0")
+    ours = knob(page, steps)
     page.get_by_role("tab", name="Microscope", exact=True).click()
     theirs = page.locator("#explorer-tab-microscope input[type=range]").first
     theirs.fill(theirs.get_attribute("min"))
@@ -296,7 +299,7 @@ def test_gradios_sliders_look_like_ours(visit):
 
 
 def knob(page, slider) -> int:
-    """How many pixels of a slider's knob are dark."""
+    """How many pixels are dark at the left end of a slider."""
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     middle = box["y"] + box["height"] / 2

@@ -127,6 +127,19 @@ def test_another_prompt_dims_what_the_one_before_gave(again):
     expect(dimmed).to_have_count(0)
 
 
+def test_the_sentence_of_an_example_is_whole_where_there_is_room(again):
+    page = again(1400, 900)
+    ready(page)
+    whole = "(line) => line.scrollWidth <= Math.ceil(line.getBoundingClientRect().width)"
+    status = page.locator(".status-text")
+    for message in ("A" + " sentence" * 14 + ".", "A short one."):
+        page.evaluate("(text) => decodingExplorer.app.remark(text)", message)
+        expect(status).to_contain_text(message)
+        assert status.evaluate(whole)
+    compared = page.locator(".bar.status .equal-cost")
+    assert compared.evaluate("(line) => line.getBoundingClientRect().right") <= 1400
+
+
 def test_examples_stand_in_groups_and_no_name_comes_twice(again):
     page = again()
     ready(page)
