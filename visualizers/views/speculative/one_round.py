@@ -34,6 +34,7 @@ WRITERS = {"draft 2": " ²", "draft 3": " ³", "draft 4": " ⁴"}  # which draft
 TICK = 0.035  # width of the tick at u, in columns
 RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above this many nodes
 SETTLED = ["accepted", "resampled", "bonus", "chosen", "forced", "finished"]
+PUNCTUATION = ".,:;'`-_·"  # of few pixels: named in quotes
 # a watched number is near the heading above the first, and drawn no higher than the second; in limits
 HIGH, MAX_WATCHED = 0.7, 3.0
 ORDER = [*SETTLED, "rejected", "live", "pruned", "unreached"]  # of siblings, top to bottom
@@ -181,7 +182,7 @@ class OneRound:
                     x=0,
                     y=rows[root],
                     state="chosen",
-                    text=self.nodes.text(root),
+                    text=self._name(root),
                     hover=["the text so far ends here"],
                 )
             )
@@ -255,7 +256,7 @@ class OneRound:
             x=x,
             y=y,
             state=state,
-            text=self.nodes.text(node) + WRITERS.get(event.source, ""),
+            text=self._name(node) + WRITERS.get(event.source, ""),
             bold=state not in ("unreached", "live", "pruned"),
             priority={"unreached": 7, "rejected": 0, "resampled": 0}.get(state, 2),
             hover=self._hover(event, verdict),
@@ -303,6 +304,11 @@ class OneRound:
         where = {"x": round(left + BAR + 0.05, 4), "y": y} if beside else {"x": left, "y": y, "dy": 16}
         look = {"align": "left", "priority": 1 if state == "rejected" else 3, "stack": True}
         return [*marks, scene.Label(f"l{node}", **where, text=words, **look)]
+
+    def _name(self, node: int) -> str:
+        """The token above its node; a dot or a comma alone would be lost on the node's own mark."""
+        text = self.nodes.text(node)
+        return f"“{text}”" if len(text) == 1 and text in PUNCTUATION else text
 
     def _hover(self, event, verdict) -> list[str]:
         text = self.nodes.text(event.node)
