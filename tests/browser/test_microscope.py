@@ -295,14 +295,19 @@ def test_gradios_sliders_look_like_ours(visit):
     page.get_by_role("tab", name="Microscope", exact=True).click()
     theirs = page.locator("#explorer-tab-microscope input[type=range]").first
     theirs.fill(theirs.get_attribute("min"))
-    assert ours > 60 and abs(knob(page, theirs) - ours) < 0.2 * ours
+    assert ours > 60
+    # The tab still fills with figures: looked at until it has its place.
+    assert any(abs(knob(page, theirs) - ours) < 0.2 * ours for _ in range(30))
 
 
 def knob(page, slider) -> int:
-    """How many pixels are dark at the left end of a slider."""
-    slider.scroll_into_view_if_needed()
-    box = slider.bounding_box()
-    middle = box["y"] + box["height"] / 2
-    clip = {"x": round(box["x"]), "y": round(middle - 9), "width": 18, "height": 18}
-    pixels = Image.open(io.BytesIO(page.screenshot(clip=clip))).convert("L")
-    return sum(value < 100 for value in pixels.tobytes())
+    """How many pixels are dark at the left end of a slider. The picture is that of what holds it, which
+    Playwright takes when nothing moves any more.
+    """
+    holder = slider.locator("..")
+    left, middle = slider.evaluate("""(slider) => {
+        const own = slider.getBoundingClientRect(), around = slider.parentElement.getBoundingClientRect();
+        return [own.left - around.left, (own.top + own.bottom) / 2 - around.top]; }""")
+    pixels = Image.open(io.BytesIO(holder.screenshot())).convert("L")
+    end = pixels.crop((round(left), max(0, round(middle - 9)), round(left) + 18, round(middle + 9)))
+    return sum(value < 100 for value in end.tobytes())
