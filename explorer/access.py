@@ -14,7 +14,6 @@ import re
 import secrets
 import socket
 from collections.abc import Iterable
-from html import escape
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlencode, urlsplit
 
@@ -23,6 +22,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from decoders.refusal import Refusal
+from explorer.token_page import token_page
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")  # addresses that only this machine can reach
 EVERYWHERE = ("0.0.0.0", "::")
@@ -48,17 +48,6 @@ NOT_OURS = "Only the app's own pages may upload a file: open it in the tab Trace
 NO_METHOD = "The app answers only GET, POST and DELETE."
 NO_TOKEN = (
     "This app needs its token: open the whole address that it printed, or send Authorization: Bearer TOKEN."
-)
-ASK = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Decoding Explorer</title>
-<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
-<style>body{{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto 0;padding:0 1rem}}
-input,button{{font:inherit;padding:.4rem .6rem}}input{{width:min(20rem,100%);box-sizing:border-box}}</style>
-<h1>Decoding Explorer</h1><p>{}</p>
-<form><label>Token<br><input name="token" autocomplete="off" autofocus></label>
-<button>Open</button></form>"""
-ASK_SENTENCE = (
-    "This app can load any model, so it opens only with its token. The token is at the end of the address "
-    "that the app printed when it started."
 )
 
 
@@ -210,7 +199,7 @@ class Guard:
         if self.access.knows(cookies(headers).get(cookie)):
             return None
         if page:
-            return HTMLResponse(ASK.format(escape(ASK_SENTENCE)), status_code=401)
+            return HTMLResponse(token_page(wrong=bool(query.get(TOKEN))), status_code=401)
         return JSONResponse({"detail": NO_TOKEN}, status_code=401)
 
     def remembered(self, scope: Scope, query: QueryParams, cookie: str) -> Response:

@@ -10,6 +10,13 @@ from decoders.trace.reasons import Code, Reason
 from decoders.trace.token_text import preference
 
 
+def status_in_words(status: str) -> str:
+    """The status of a verdict as people read it. `resampled` is said of greedy decoding too, where nothing is
+    drawn.
+    """
+    return "written instead" if status == "resampled" else status
+
+
 def reason_of(verdict: Verdict, vocabulary: Mapping[int, bytes]) -> str | None:
     """Why a verdict is what it is: the sentence that is stored, else that of its codes; None without either.
     vocabulary: how the tokens that it names are written.

@@ -9,7 +9,7 @@ from explorer.acceptance.words import compared
 from explorer.export.report_page import figure_place, header, report_html
 from explorer.markup import Html, h
 from visualizers.analysis.acceptance_report import worst_first
-from visualizers.analysis.first_rejections import SPLITS
+from visualizers.analysis.rejection_causes import CAUSES
 from visualizers.analysis.speculation_report import NAMES
 
 FIGURES = ("why_rounds_ended", "by_position", "by_prompt", "by_entropy", "by_depth", "both_sides")
@@ -133,9 +133,9 @@ def sides_of(report: dict) -> list[Html]:
 
 def definitions(report: dict) -> list[Html]:
     """The causes of rejection that occur, with their definitions."""
-    occurring = {name for draft in report["drafts"] for name in draft["splits"]}
-    known = [name for name in SPLITS if name in occurring]
-    return [h(tag, "", words) for name in known for tag, words in (("dt", name), ("dd", SPLITS[name]))]
+    occurring = {name for draft in report["drafts"] for name in draft["causes"]}
+    known = [name for name in CAUSES if name in occurring]
+    return [h(tag, "", words) for name in known for tag, words in (("dt", name), ("dd", CAUSES[name]))]
 
 
 def groups_of(report: dict, at: int) -> list[Html]:
@@ -150,7 +150,7 @@ def groups_of(report: dict, at: int) -> list[Html]:
                 "",
                 h("td", "token", group["name"]),
                 h("td", "number", str(group["rejections"])),
-                h("td", "", ", ".join(f"{name} {n}" for name, n in group["splits"].items())),
+                h("td", "", ", ".join(f"{name} {n}" for name, n in group["causes"].items())),
                 h("td", "context", group["example"]),
                 h("td", "", *[Html(f"{link(prompt, place, at)} ") for prompt, place in group["places"]]),
             )
@@ -192,7 +192,7 @@ def prompts_table(report: dict) -> Html:
                 h("td", "number", number(one["mean_acceptance_length"])),
                 h("td", "number", f"{one['num_accepted_tokens']} of {one['num_draft_tokens']}"),
                 h("td", "number", str(one["rejections"])),
-                h("td", "", one["split"] or "—"),
+                h("td", "", one["cause"] or "—"),
             ]
         rows.append(h("tr", "", *cells))
     return h("div", "wide", h("table", "", *head, *rows))
@@ -232,7 +232,7 @@ def chip(name: str, text: dict, place: int, mark: str, rejection: dict | None) -
     if rejection is not None:
         numbers = ", ".join(f"{k} {rejection[k]:.3f}" for k in ("p", "q") if rejection[k] is not None)
         guess = f"“{rejection['token']}” rejected ({numbers}), depth {rejection['depth']}"
-        says += f"; {rejection['split']}: {guess}"
+        says += f"; {rejection['cause']}: {guess}"
         parts.append(h("s", "rejected", rejection["token"]))
     shown = text["tokens"][place] + GLYPHS.get(mark, "")
     return h("span", {"id": name, "class": f"chip {mark}".strip(), "title": says}, *parts, shown)

@@ -10,8 +10,8 @@ def summary(report: dict) -> str:
         lines += [
             f"  {one['name']:28} {shown(one['value'])}" for one in draft["metrics"] if one["formula"]
         ] or ["  nothing was drafted"]
-        total = sum(draft["splits"].values())
-        lines += [f"  {count:5} of {total} rejections: {name}" for name, count in draft["splits"].items()]
+        total = sum(draft["causes"].values())
+        lines += [f"  {count:5} of {total} rejections: {name}" for name, count in draft["causes"].items()]
     if sides := report["sides"]:
         lines.append(compared(sides))
     return "\n".join(lines)

@@ -30,12 +30,15 @@ def best(rows: list[dict], words: str, texts) -> list[dict]:
 
 
 def of_method(method: dict) -> list[str]:
-    """The searched texts of a method: its names; its papers and authors; its summary and parts."""
+    """The searched texts of a method: its names; the paper it is from, with authors; the papers it builds on;
+    its summary and parts.
+    """
     papers = [f"{row['title']} {row['authors']} {row['year']}" for row in method["sources"]]
     parts = [f"{part['kind']} {part['name']}" for part in method["parts"]]
     return [
         " ".join([method["title"], method["name"], *method["aliases"]]),
-        " ".join(papers),
+        " ".join(papers[:1]),
+        " ".join(papers[1:]),
         " ".join([method["summary"], method["differs"], *parts]),
     ]
 

@@ -41,9 +41,9 @@ WORDS = [
         "a drafted token passed its test, or did not; tokens drafted after a rejected one are never reached.",
     ),
     (
-        "resampled",
-        "the target's own token in place of a rejected one, drawn from the residual: the part of p "
-        "that exceeds q.",
+        "written instead",
+        "the target's own token in place of a rejected one. A lane that samples draws it from the residual, "
+        "the part of p that exceeds q: papers call it resampled.",
     ),
     (
         "bonus",

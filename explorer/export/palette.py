@@ -54,7 +54,11 @@ GLYPHS = {
 }
 # The sign of a state in a chip, and how it is read aloud where that is not its name.
 SIGNS = {"resampled": "◆", "bonus": "★", "forced": "⚑", "tolerated": "≈"}
-WORDS = {"live": "not final yet", "tolerated": "accepted though not the target's best"}
+WORDS = {
+    "resampled": "written instead",
+    "live": "not final yet",
+    "tolerated": "accepted though not the target's best",
+}
 # What marks a chip for a step, or for good.
 SPANS = {
     "copied": "this round's draft is a copy of this",

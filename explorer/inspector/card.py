@@ -4,9 +4,11 @@ assets/web/page/inspector.js inserts it and binds its buttons: `data-node` leads
 `data-token` is forced in a new lane, `data-lens` opens the tab Lenses.
 """
 
+from decoders.explain.verdicts import status_in_words
 from explorer.inspector.parts import jump, probability, token
 from explorer.inspector.pictures import pictures
 from explorer.markup import Html, h, joined
+from visualizers.scene.words import score_name
 
 SCORES, PARTS = 8, 8  # how many scores are listed (the newest), and how many parts of each
 NO_DRAFT = "Chosen by the model; there was no draft to test."
@@ -95,7 +97,9 @@ def verdict(one: dict, pictured: bool) -> Html:
     numbers = ", ".join(f"{name} {probability(one[name])}" for name in known)
     where = f" in step {one['step']}" + (f": {numbers}." if numbers else ".")
     reason = f" {one['reason']}" if one["reason"] and not pictured else ""
-    return h("p", "verdict is-" + status.replace(" ", "-"), h("b", "", status), where, reason)
+    return h(
+        "p", "verdict is-" + status.replace(" ", "-"), h("b", "", status_in_words(status)), where, reason
+    )
 
 
 def copied(source: dict | None) -> Html | None:
@@ -175,10 +179,10 @@ def scores(all_scores: list[dict]) -> Html | None:
     rows = []
     for score in all_scores[-SCORES:]:
         parts = list(score["parts"].items())
-        words = [f" · {name} {signed(value)}" for name, value in parts[:PARTS]]
+        words = [f" · {score_name(name)} {signed(value)}" for name, value in parts[:PARTS]]
         words += [f" · and {len(parts) - PARTS} more"] if len(parts) > PARTS else []
         rank = f", rank {score['rank']}" if score["rank"] else ""
-        total = f"step {score['step']}: {score['name']} {signed(score['total'])}{rank}"
+        total = f"step {score['step']}: {score_name(score['name'])} {signed(score['total'])}{rank}"
         rows.append(h("div", "", total, h("span", "rest", "".join(words))))
     return h("section", "", h("h3", "", "Scores"), *rows) if rows else None
 
@@ -196,7 +200,7 @@ def siblings(row: list[dict]) -> Html | None:
         numbers = [
             f", {name} {probability(other[name])}" for name in ("p", "q") if other.get(name) is not None
         ]
-        words = (other["status"] or other["state"]) + "".join(numbers)
+        words = status_in_words(other["status"] or other["state"]) + "".join(numbers)
         rows.append(h("div", "", jump(other["node"], other["text"]), words))
     return h("section", "siblings", h("h3", "", "Also tried here"), *rows) if rows else None
 

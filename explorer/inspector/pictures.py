@@ -2,6 +2,7 @@
 Made from the facts of token_facts.py; with `branches`, each row has the button that forces its token.
 """
 
+from decoders.explain.verdicts import status_in_words
 from explorer.inspector.parts import bar, branch, of_100, probability, token, track
 from explorer.markup import Html, h, joined
 from visualizers.views.any_lane.sampler import digits, percent
@@ -75,7 +76,11 @@ def attempt(test: dict, number: int, count: int, branches: bool) -> Html:
     )
     others = ", ".join(f"{side} {percent(test['rest'][side])}" for side in ("p", "q")[: 1 + drafted])
     title = h(
-        "h3", "", f"Attempt {number} of {count}: ", token(test["text"]), h("span", "", " " + test["status"])
+        "h3",
+        "",
+        f"Attempt {number} of {count}: ",
+        token(test["text"]),
+        h("span", "", " " + status_in_words(test["status"])),
     )
     parts = [
         title if count > 1 else None,
@@ -138,7 +143,7 @@ def test_bar(test: dict) -> Html:
         tick = h("span", {"class": "test-tick", "style": at})
     fill = h("span", {"class": "test-fill", "style": f"width: {of_100(share)}"})
     look = "test is-accepted" if test["status"] == "accepted" else "test is-rejected"
-    spoken = f"{words}, u {shown.get('u')}: {test['status']}"
+    spoken = f"{words}, u {shown.get('u')}: {status_in_words(test['status'])}"
     line = h(
         "div", {"class": look, "role": "img", "aria-label": spoken}, h("div", "test-box", fill), label, tick
     )

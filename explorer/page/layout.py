@@ -166,7 +166,7 @@ def build(
     )
     help = help_html(True, access.token is not None, endpoints.speaks_mcp())
     first = first_data(runs, loader, help, [(tab.id, tab.label) for tab in tabs.children], opening)
-    first |= {"started": alive.STARTED, "version": version(known)}
+    first |= {"started": alive.STARTED, "version": version(known), "guarded": access.token is not None}
     launch = {
         "app_kwargs": {
             "routes": [

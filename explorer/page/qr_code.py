@@ -8,6 +8,7 @@ import io
 import segno
 
 from decoders.refusal import Refusal
+from explorer.access import LOOPBACK, authority, hostname
 from explorer.page_requests import Link
 from explorer.runs.validation import as_json
 
@@ -38,3 +39,9 @@ def svg(link: str) -> str:
         raise Refusal(TOO_LONG) from error
     code.save(out, kind="svg", scale=4, light="white", xmldecl=False, nl=False)
     return out.getvalue().decode()
+
+
+def only_here(link: str) -> bool:
+    """Whether the address of a link means the very device that opens it."""
+    host = authority(link)
+    return host is not None and hostname(host) in LOOPBACK

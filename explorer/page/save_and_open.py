@@ -105,7 +105,7 @@ def save_file(runs: Runs, run: Run, request: Save) -> SavedFile:
         "slide": lambda: slide(chosen[0], setup["lanes"][0]["view"], request.step, request.look).encode(),
         "graph": lambda: graph_file(chosen[0], request.kind, request.ending),
         "drafted": lambda: drafted_tokens_csv(chosen[0]),
-        "costs": lambda: cost_table(chosen).encode("utf-8-sig"),
+        "costs": lambda: cost_table(chosen).encode(),
     }
     ending, kind = FORMS[form]
     if form == "graph":
@@ -139,7 +139,7 @@ def drafted_tokens_csv(trace: Trace) -> bytes:
     """All drafted tokens of a lane as CSV. Raises Refusal with one sentence if nothing was drafted."""
     if not trace.costs.proposed:
         raise Refusal("This lane has drafted nothing; choose one with a draft, such as Speculative decoding.")
-    return drafted_csv(trace).encode("utf-8-sig")
+    return drafted_csv(trace).encode()
 
 
 def graph_file(trace: Trace, kind: str, ending: str) -> bytes:

@@ -5,10 +5,12 @@ Each test gives the player the deltas of a seeded lane and reads back what was d
 
 import math
 import random
+import re
 
 import pytest
+from playwright.sync_api import expect
 
-from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Step
+from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Step, Verdict
 from explorer.export import palette
 from tests.browser.bare import bare_player
 from visualizers.registry import deltas
@@ -191,3 +193,24 @@ def test_the_frontier_is_drawn_as_one_line(opened):
     lines = page.evaluate(FRONTIER)
     ((line,),) = lines  # of one piece
     assert line == sorted(line)
+
+
+def test_a_round_with_more_rows_than_room_says_how_many_tokens_are_out_of_sight(opened):
+    page, errors = opened
+    trunk = len(PROMPT)
+    children = range(trunk, trunk + 12)
+    events = [Propose(node, trunk - 1, 2, -1.0, "draft", slot) for slot, node in enumerate(children)]
+    events += [Verdict(node, "rejected", 0.1, 0.5, 0.9) for node in children]
+    events += [Propose(trunk + 12, trunk - 1, 3, -0.5, "target"), Verdict(trunk + 12, "resampled", p=0.6)]
+    show(page, "one_round", [Step(0, [*events, Commit([trunk + 12], [-0.5])])], 0)
+    nodes = "scene.marksAt().filter((m) => m.kind === 'node')"
+    seen = "m => { const y = scene.view.py(m.y, m); return y >= 0 && y < scene.view.size.height - 40; }"
+    hidden = page.evaluate(f"{nodes}.filter((m) => !({seen})(m)).length")
+    below = page.get_by_role("button", name="more below")
+    expect(below).to_have_text(re.compile(r"↓ \d+ more below"))
+    assert int(re.search(r"\d+", below.inner_text())[0]) >= hidden > 0
+    below.click()
+    expect(page.get_by_role("button", name="more above")).to_be_visible()
+    show(page, "one_round", [Step(0, [*events[:2], *events[12:14]])], 0)
+    expect(page.locator(".dp-beyond")).to_have_count(0)
+    assert not errors

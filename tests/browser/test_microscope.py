@@ -1,6 +1,9 @@
 """The tab Microscope: what it shows is what visualizers.analysis finds in the traces of the run on screen."""
 
+import io
+
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from decoders.trace.trace import from_json
@@ -291,3 +294,32 @@ def test_another_machine_follows_the_figures_and_refuses_bad_ones(page):
     expect(figure(page, "Tokens over time")).to_be_visible()
     expect(memory).to_have_value("90")
     assert fits(page)
+
+
+def test_gradios_sliders_look_like_ours(visit):
+    """The knob of each, where it stands at its beginning; the track of ours is dark up to the knob."""
+    page = visit()
+    steps = page.get_by_role("slider", name="Step position")
+    steps.fill(steps.get_attribute("max"))
+    assert knob(page, steps) > 60  # the left end of the track
+    steps.fill("0")
+    ours = knob(page, steps)
+    page.get_by_role("tab", name="Microscope", exact=True).click()
+    theirs = page.locator("#explorer-tab-microscope input[type=range]").first
+    theirs.fill(theirs.get_attribute("min"))
+    assert ours > 60
+    # The tab still fills with figures: looked at until it has its place.
+    assert any(abs(knob(page, theirs) - ours) < 0.2 * ours for _ in range(30))
+
+
+def knob(page, slider) -> int:
+    """How many pixels are dark at the left end of a slider. The picture is that of what holds it, which
+    Playwright takes when nothing moves any more.
+    """
+    holder = slider.locator("..")
+    left, middle = slider.evaluate("""(slider) => {
+        const own = slider.getBoundingClientRect(), around = slider.parentElement.getBoundingClientRect();
+        return [own.left - around.left, (own.top + own.bottom) / 2 - around.top]; }""")
+    pixels = Image.open(io.BytesIO(holder.screenshot())).convert("L")
+    end = pixels.crop((round(left), max(0, round(middle - 9)), round(left) + 18, round(middle + 9)))
+    return sum(value < 100 for value in end.tobytes())

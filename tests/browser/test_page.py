@@ -216,22 +216,58 @@ def test_a_token_that_looks_like_markup_is_shown_as_text(page):
     assert page.evaluate("window.hacked") is None
 
 
-@pytest.mark.parametrize(
-    ("prompt", "tokens", "says"),
-    [
-        ("", "8", "The prompt is empty"),
-        ("Once", "0", "max_new_tokens must be a whole number from 1"),
-        ("Once", "", "max_new_tokens must be a whole number from 1"),
-    ],
-)
-def test_unusable_input_is_one_sentence_and_the_page_goes_on(page, prompt, tokens, says):
-    start(page, prompt, 8)
-    page.get_by_label("max_new_tokens").fill(tokens)
+def test_an_empty_prompt_is_one_sentence_and_the_page_goes_on(page):
+    start(page, "", 8)
     press(page, "Run")
     alert = page.locator("#explorer").get_by_role("alert")
-    expect(alert).to_contain_text(says)
+    expect(alert).to_contain_text("The prompt is empty")
     assert "\n" not in alert.inner_text()
     run(page, "Once", 4)
+    expect(alert).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "says"),
+    [
+        ("-5", "not -5."),
+        ("0", "not 0."),
+        ("2.5", "not 2.5."),
+        ("99999999", "not 99999999."),
+        ("", "it is empty."),
+    ],
+)
+def test_an_unusable_number_of_tokens_is_refused_in_its_field_before_run(page, tokens, says):
+    start(page, "Once", 8)
+    field, alert = page.get_by_label("max_new_tokens"), page.locator("#explorer").get_by_role("alert")
+    field.fill(tokens)
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(alert).to_have_text(
+        re.compile(r"^The number of tokens must be a whole number from 1 to 512[,:] .*\.$")
+    )
+    expect(alert).to_contain_text(says)
+    for name in ("Run", "Step"):
+        expect(page.get_by_role("button", name=name, exact=True)).to_be_disabled()
+    before = page.evaluate("decodingExplorer.run")
+    page.evaluate("decodingExplorer.app.press('run')")  # as a key does
+    expect(alert).to_contain_text(says)
+    assert page.evaluate("decodingExplorer.run") == before
+    field.fill("4")
+    expect(field).not_to_have_attribute("aria-invalid", "true")
+    expect(alert).to_be_hidden()
+    run(page, "Once", 4)
+
+
+def test_an_error_goes_when_its_settings_do_and_when_another_run_is_shown(page):
+    run(page, "Once", 4)
+    alert = page.locator("#explorer").get_by_role("alert")
+    page.get_by_role("textbox", name="Prompt").fill("")
+    press(page, "Run")
+    expect(alert).to_contain_text("The prompt is empty")
+    page.get_by_role("textbox", name="Prompt").fill("Once")
+    expect(alert).to_be_hidden()
+    page.evaluate("decodingExplorer.app.fail('An error of the run before.')")
+    expect(alert).to_be_visible()
+    page.evaluate("const { run } = decodingExplorer.app; decodingExplorer.app.show(run, 2)")
     expect(alert).to_be_hidden()
 
 

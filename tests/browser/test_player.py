@@ -18,6 +18,22 @@ HOSTILE = '<img src=x onerror="window.hacked=1">'
 WORDS = [b"Once", b" a", b" big", b" wonderfully", HOSTILE.encode(), b"<b>", b"&amp;", b"\n", b"s"]
 
 
+# Of each word of a text that wraps: on how many lines its element lies, and each element that is outlined.
+OUTLINED = """async ([palette, head, deltas]) => {
+  const place = document.getElementById("chips");
+  place.style.width = "130px";
+  const chips = new DecodingPlayer.Chips(place, {palette, theme: "light", oneLine: false});
+  chips.reset(head);
+  chips.feed(deltas);
+  chips.show(99);
+  await painted(chips);
+  const words = [...place.querySelectorAll(".dp-chip")].filter((chip) => /^ \\w+$/.test(chip.textContent));
+  return words.map((chip) => {
+    chip.classList.add("dp-outlined");
+    const drawn = [chip, ...chip.children].filter((one) => getComputedStyle(one).outlineStyle === "solid");
+    return [chip.getClientRects().length, drawn.map((one) => one.getClientRects().length)];
+  });
+}"""
 MAKE = """palette => {
   window.painted = drawing => new Promise(done => {
     const look = () => drawing.waiting ? requestAnimationFrame(look) : setTimeout(done, 30);
@@ -174,7 +190,7 @@ def test_chips_read_as_a_list_with_their_verdicts(page):
         "␣a, prompt",
         "␣big, accepted, p .497",
         f"{HOSTILE}, rejected, p .368",
-        "␣wonderfully, resampled, p .497",
+        "␣wonderfully, written instead, p .497",
     ]
     page.evaluate("chips.show(-1); painted(chips)")
     assert page.locator("#chips [role=option]").count() == 2
@@ -298,3 +314,10 @@ def test_a_large_search_stays_within_the_budget_of_a_redraw(page):
     assert 5 < page.evaluate(counted, ".dp-marks path") < 40  # a path a style, not one a node
     assert 10 < page.evaluate(counted, ".dp-texts text") <= 150
     assert page.evaluate("scene.traces.length") <= 25
+
+
+def test_an_outlined_token_leaves_no_empty_box_at_the_end_of_a_line(page):
+    """A token that begins with a space may begin a line: the space stays on the line before."""
+    boxes = page.evaluate(OUTLINED, [palette.palette(), *lane("text", rounds(4))])
+    assert any(lines > 1 for lines, _ in boxes)  # else there is nothing to see
+    assert all(outlined == [1] for _, outlined in boxes)

@@ -4,6 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.browser.test_faults import CALLS
 from tests.browser.test_page import press, ready, run
 from tests.browser.test_present import present
 from tests.browser.window import resize
@@ -41,6 +42,39 @@ def test_a_link_shows_one_large_button_and_nothing_of_the_run_before(again):
     assert page.evaluate("decodingExplorer.lanes.map((lane) => lane.count)") == [6, 6, 6]
 
 
+def test_a_link_shows_no_run_of_another_set_up_while_it_waits_for_the_models(visit, app):
+    page = visit(own=True)
+    ready(page)
+    link = page.evaluate("setup => ExplorerPage.linkOf(setup)", SETUP)
+    held, waits = [], [True]
+    page.route(CALLS, lambda route: held.append(route) if waits[0] else route.continue_())
+    page.goto("about:blank")
+    with page.expect_request(CALLS):
+        page.goto(link, wait_until="domcontentloaded")
+    page.wait_for_function("window.decodingExplorer && decodingExplorer.drawn")
+    expect(page.locator(".status-text")).to_contain_text("This link brings a set-up.")
+    expect(page.locator(".where")).to_have_text("")
+    expect(page.get_by_role("slider", name="Step position")).to_have_attribute("max", "0")
+    expect(page.get_by_role("textbox", name="Prompt")).to_have_value("")
+    expect(page.locator(".lane").first).to_be_hidden()
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
+    waits[0] = False
+    for route in held:
+        route.continue_()
+    expect(page.get_by_role("button", name="Run this set-up")).to_be_visible()
+    expect(page.locator(".lane")).to_have_count(3)
+    expect(page.locator(".where")).to_have_text("step 0 of 0")
+
+
+def test_a_damaged_link_is_a_sentence_above_the_recorded_run(visit, app):
+    page = visit(own=True)
+    page.goto("about:blank")
+    page.goto(app.address + "#setup=nonsense", wait_until="domcontentloaded")
+    expect(page.locator("#explorer").get_by_role("alert")).to_contain_text("This link is damaged")
+    expect(page.locator(".lane").first).to_be_visible()
+    page.wait_for_function("decodingExplorer.lanes[0].count > 0")
+
+
 def test_a_link_that_is_opened_stops_the_run_that_no_lane_shows_any_more(again, app, slow):
     page = again()
     ready(page)
@@ -76,6 +110,7 @@ def test_a_set_up_is_shared_as_a_qr_code_and_presented_with_it(again):
     code = lane.get_by_role("img", name="QR code")
     expect(code).to_be_visible()
     assert page.evaluate("document.querySelector('.qr').naturalWidth") > 100
+    expect(lane.get_by_text("It opens on this computer only")).to_be_visible()
     page.keyboard.press("q")
     expect(code).to_have_count(0)
 
@@ -90,6 +125,19 @@ def test_another_prompt_dims_what_the_one_before_gave(again):
     expect(dimmed.first.get_by_text("press Run to decode")).to_be_visible()
     page.get_by_role("textbox", name="Prompt").fill("Once upon a time")
     expect(dimmed).to_have_count(0)
+
+
+def test_the_sentence_of_an_example_is_whole_where_there_is_room(again):
+    page = again(1400, 900)
+    ready(page)
+    whole = "(line) => line.scrollWidth <= Math.ceil(line.getBoundingClientRect().width)"
+    status = page.locator(".status-text")
+    for message in ("A" + " sentence" * 14 + ".", "A short one."):
+        page.evaluate("(text) => decodingExplorer.app.remark(text)", message)
+        expect(status).to_contain_text(message)
+        assert status.evaluate(whole)
+    compared = page.locator(".bar.status .equal-cost")
+    assert compared.evaluate("(line) => line.getBoundingClientRect().right") <= 1400
 
 
 def test_examples_stand_in_groups_and_no_name_comes_twice(again):

@@ -140,7 +140,7 @@ def test_a_lane_is_saved_from_the_tab_and_nobody_leaves_it(page):
     name, data = saved(page, "Save trace")
     assert json.loads(gzip.decompress(data))["strategy"] == "speculative"
     name, data = saved(page, "Save lane's costs")
-    (row,) = csv.DictReader(io.StringIO(data.decode("utf-8-sig")))
+    (row,) = csv.DictReader(io.StringIO(data.decode()))
     assert name.endswith(".lane-2.costs.csv") and row["strategy"] == "speculative"
     press(page, "Show figure")
     expect(page.locator("#traces-figure .main-svg").first).to_be_visible()
@@ -222,9 +222,19 @@ def test_costs_are_a_table_of_numbers(page):
     run(page, "Once", 5)
     section(page)
     name, data = saved(page, "Save costs")
-    rows = list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"))))
+    rows = list(csv.DictReader(io.StringIO(data.decode())))
     assert name == "once.costs.csv" and [row["strategy"] for row in rows] == ["beam", "speculative"]
     assert int(rows[0]["new tokens"]) == 5 and float(rows[1]["seconds"]) > 0
+
+
+def test_a_run_that_is_opened_does_not_stand_below_the_error_of_the_run_before(page):
+    run(page, "Once", 5)
+    section(page)
+    name, data = saved(page, "Save run")
+    page.evaluate("decodingExplorer.app.fail('Lane 1: temperature must be a number from 0 to 100, not -3.')")
+    choose(page, name, data)
+    expect(page.locator(".status-text")).to_contain_text(f"Opened {name}")
+    expect(page.locator("#explorer").get_by_role("alert")).to_be_hidden()
 
 
 def test_a_file_that_is_none_is_refused_and_nothing_is_lost(page, tmp_path):
@@ -342,6 +352,18 @@ def link_of(page) -> str:
         page.get_by_text("The link is copied.").or_(page.get_by_text("copy the link from the"))
     ).to_be_visible()
     return page.get_by_label("Link").input_value()
+
+
+def test_a_copied_link_says_who_cannot_open_it(page):
+    link_of(page)
+    said = page.get_by_text("It opens on this computer only: 127.0.0.1 means the computer that asks.")
+    expect(said).to_be_visible()
+    expect(said).not_to_contain_text("token")
+    expect(page.locator("#traces-qr")).to_contain_text("No other device can open this code")
+    page.evaluate("decodingExplorer.app.data.guarded = true")
+    link_of(page)
+    expect(said).to_contain_text("Whoever opens it is asked for this app's token")
+    page.evaluate("decodingExplorer.app.data.guarded = false")
 
 
 def test_a_link_brings_the_whole_setup_and_runs_nothing(visit):

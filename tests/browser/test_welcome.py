@@ -65,5 +65,5 @@ def test_help_explains_the_words_of_the_pictures(visit):
     page = visit()
     press(page, "Help")
     words = page.locator(".glossary")
-    for word in ("bonus", "resampled", "p, q, u", "KV slots"):
+    for word in ("bonus", "written instead", "p, q, u", "KV slots"):
         expect(words.get_by_text(word, exact=True)).to_be_visible()

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from functools import partial
 
 import pytest
@@ -205,6 +206,10 @@ def test_bars_and_chips_answer_while_a_slider_moves_and_a_run_goes_on_from_there
         slide(page, "temperature", temperature)
         seen.append(page.evaluate(WIDTHS))
     assert len({tuple(widths) for widths in seen}) == 3  # at once: nothing was waited for
+    numbers = what_if(page).locator(".offer-row .number, .rest").all_inner_texts()
+    found = re.search(r"(\d*\.\d+)–(\d*\.\d+)", " ".join(numbers))
+    assert found  # a range, which is explained where it stands
+    expect(what_if(page)).to_contain_text(f"{found[0]} means: somewhere between {found[1]} and {found[2]}.")
     slide(page, "top_k", 1)
     walk = page.evaluate(WALK)
     at, token = walk["change"]["at"], walk["change"]["token"]

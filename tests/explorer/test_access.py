@@ -208,9 +208,10 @@ def test_no_web_socket_and_no_frame_of_another_website():
 
 def test_the_token_opens_the_app_by_address_cookie_or_header():
     client = small(Access(token=TOKEN))
-    for given in ({}, {"token": "guess"}, {"token": ""}):
+    for given, wrong in (({}, False), ({"token": "guess"}, True), ({"token": ""}, False)):
         shut = client.get("/", params=given)
-        assert shut.status_code == 401 and 'name="token"' in shut.text and TOKEN not in shut.text
+        assert shut.status_code == 401 and "name='token'" in shut.text and TOKEN not in shut.text
+        assert ("This is not the token" in shut.text, "guess" in shut.text) == (wrong, False)
     assert client.get("/config").json()["detail"].startswith("This app needs its token")
     assert client.post("/gradio_api/run/run", json={}).status_code == 401
     assert client.get("/gradio_api/startup-events").is_success  # Gradio asks it of itself
@@ -265,6 +266,10 @@ def guarded():
     yield address
     demo.close()
     runs.close()
+
+
+def test_the_page_knows_whether_its_link_needs_the_token(guarded):
+    assert '"guarded":true' in httpx.get(guarded, headers=BEARER).text
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "https://127.0.0.1"])

@@ -100,7 +100,7 @@ def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
     name
     shape       what it drafted, in words: see `shape`
     metrics     vLLM's and ours, over all rounds: [{name, words, formula, value}], see `speculation_report`
-    splits      number of rejections by cause, see `first_rejections.SPLITS`
+    causes      number of rejections by cause, see `rejection_causes.CAUSES`
     depths      acceptance by depth, see `speculation_report.depths`
     entropies   acceptance by the target's entropy: [{low, high, tested, accepted, share}]
     positions   acceptance by the position in the text: [{first, last, tested, accepted, low, high}]
@@ -108,7 +108,7 @@ def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
                 no guesses
     tokens, contexts   the tokens rejected most often, and the words before them, see `groups`
     prompts     [{num_drafts, num_draft_tokens, num_accepted_tokens, draft_acceptance_rate,
-                mean_acceptance_length, rejections, split, marks}], one per prompt; marks: see `marks`
+                mean_acceptance_length, rejections, cause, marks}], one per prompt; marks: see `marks`
     rejections  the first rejection of each round, with the number of its prompt (from 0)
     """
     folded = [LaneFacts(trace) for trace in draft.traces]
@@ -124,7 +124,7 @@ def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
         "name": draft.name,
         "shape": shape(rounds),
         "metrics": metrics(folded) if rounds else [],
-        "splits": counted(rejections),
+        "causes": counted(rejections),
         "depths": depths(rounds) if rounds else [],
         "entropies": by_entropy(folded),
         "positions": by_position(folded),
@@ -147,7 +147,7 @@ def shape(rounds: list[Round]) -> str | None:
     return f"chains of up to {counted_in(many, 'token')}"
 
 
-REJECTION = ("prompt", "place", "round", "depth", "context", "token", "instead", "p", "q", "entropy", "split")
+REJECTION = ("prompt", "place", "round", "depth", "context", "token", "instead", "p", "q", "entropy", "cause")
 
 
 def of_prompt(facts: LaneFacts, rejections: list[dict]) -> dict:
@@ -155,11 +155,11 @@ def of_prompt(facts: LaneFacts, rejections: list[dict]) -> dict:
     values = {one["name"]: one["value"] for one in metrics([facts])} if facts.rounds else {}
     names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
     rates = ("draft_acceptance_rate", "mean_acceptance_length")
-    top_split = Counter(one["split"] for one in rejections).most_common(1)
+    top_cause = Counter(one["cause"] for one in rejections).most_common(1)
     return (
         {name: values.get(name, 0) for name in names}
         | {name: values.get(name) for name in rates}
-        | {"rejections": len(rejections), "split": top_split[0][0] if top_split else None}
+        | {"rejections": len(rejections), "cause": top_cause[0][0] if top_cause else None}
     )
 
 
@@ -243,7 +243,7 @@ def along(texts: Sequence[Text], draft: Measured, greedy: bool) -> list[dict]:
 
 def groups(rejections: list[dict], name: str) -> list[dict]:
     """Rejections by the rejected token (`token`) or by the end of the text before it (`before`), the largest
-    group first: [{name, rejections, splits, example, places: [[prompt, place], ...]}], at most TOP.
+    group first: [{name, rejections, causes, example, places: [[prompt, place], ...]}], at most TOP.
     """
     by_key: dict[str, list[dict]] = {}
     for one in rejections:
@@ -253,7 +253,7 @@ def groups(rejections: list[dict], name: str) -> list[dict]:
         {
             "name": key,
             "rejections": len(group),
-            "splits": counted(group),
+            "causes": counted(group),
             "example": quoted(group[0]),
             "places": [[one["prompt"], one["place"]] for one in group if one["place"] is not None][:PLACES],
         }

@@ -87,6 +87,17 @@ def what_if(trace: Trace, count: int | None, widths: list[int], stop_below: floa
     }
 
 
+def fastest(chains: list[dict]) -> dict | None:
+    """The chain, of rows of `what_if`, that is faster than all others wherever in their ranges the speeds
+    are; None where ranges overlap or no forward was timed.
+    """
+    if any(row["speedup"] is None for row in chains):
+        return None
+    best = max(chains, key=lambda row: row["speedup"][0])
+    sure = all(row["speedup"][1] < best["speedup"][0] for row in chains if row is not best)
+    return best if sure else None
+
+
 def check(widths: list[int], stop_below: float) -> None:
     """Raises Refusal with one sentence if no draft can have this shape."""
     usable = 1 <= len(widths) <= MAX_LEVELS and all(1 <= width <= MAX_WIDTH for width in widths)

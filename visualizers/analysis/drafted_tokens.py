@@ -1,8 +1,8 @@
 """The drafted tokens of a speculative lane, one row per token: what was tested, what replaced it, and why the
 draft was wrong. Candidates that were not sent to the target are listed apart: they were not drafted.
 
-Folds a trace, live or loaded; knows events, nothing of strategies or pictures. The causes are rules over what
-the trace records, in this order; the first that applies is the cause.
+Folds a trace, live or loaded; knows events, nothing of strategies or pictures. The causes are those of
+`rejection_causes`.
 """
 
 import csv
@@ -17,32 +17,12 @@ from decoders.trace.token_text import visible
 from decoders.trace.trace import Trace
 from visualizers.analysis.cost_csv import text as safe
 from visualizers.analysis.lane_stats import ACCEPTED, BEHIND, REJECTED, Drafted, LaneFacts
-from visualizers.analysis.token_classes import CONTINUATION
+from visualizers.analysis.rejection_causes import Guess, cause_of
 
 CONTEXT = 40  # characters of text before a token
 EXAMPLES, BEFORE = 3, 24  # rejections quoted per group, and characters of text before each
 # Bounds, in bits, of the groups of positions by the target's entropy.
 ENTROPIES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, math.inf)
-HIDDEN, OUTSIDE, LUCK, TIE, SPLIT, MISSING, OVER, OTHER = (
-    "not in the file",
-    "outside the target's filter",
-    "bad luck",
-    "near tie",
-    "mid-word",
-    "not in the tree",
-    "draft overconfident",
-    "target prefers another",
-)
-CAUSES = {
-    HIDDEN: "The lane was imported, and its file does not name the rejected tokens.",
-    OUTSIDE: "The target gives it no probability: top-k, top-p or another processor has removed it.",
-    LUCK: "It would be accepted in at least half of all draws of u.",
-    TIE: "The target's own choice is at most twice as probable.",
-    SPLIT: "It, or the token that stands there instead, continues a word.",
-    MISSING: "Several tokens were drafted for this position, and none was accepted.",
-    OVER: "The draft gives it more probability than the target does.",
-    OTHER: "No other cause applies.",
-}
 COLUMNS = (
     "step",
     "round",
@@ -83,7 +63,7 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
     fate          accepted, rejected, or why it was never tested
     instead       the token that the text has in its place; None if it was accepted or there is none yet
     discarded     drafted tokens after it that were not tested because of its rejection
-    cause         of a rejection: one of CAUSES; None otherwise
+    cause         of a rejection: one of `rejection_causes.CAUSES`; None otherwise
     reason        the strategy's own sentence; None without
     """
     facts = LaneFacts(trace, count)
@@ -94,11 +74,10 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
         discarded = behind(made.drafted)
         for drafted in made.drafted:
             instead = None if drafted.accepted else written.get(drafted.parent)
-            rows.append(row(facts, made.drafted, drafted, instead) | {"round": number, "step": made.step})
+            one = row(facts, made.drafted, drafted, instead, hidden=hidden)
+            rows.append(one | {"round": number, "step": made.step})
             if drafted.fate == REJECTED:
                 rows[-1]["discarded"] = discarded.get(drafted.node, 0)
-                if hidden:
-                    rows[-1]["cause"] = HIDDEN
     return [{name: one[name] for name in COLUMNS} for one in rows]
 
 
@@ -116,8 +95,17 @@ def unsent_tokens(trace: Trace) -> list[dict]:
     return [{name: one[name] for name in COLUMNS} for one in rows]
 
 
-def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: int | None) -> dict:
-    """The row of one drafted token, without its round. `instead`: the token that the text has there."""
+def row(
+    facts: LaneFacts,
+    siblings: list[Drafted],
+    drafted: Drafted,
+    instead: int | None,
+    guess: Guess | None = None,
+    hidden: bool = False,
+) -> dict:
+    """The row of one drafted token, without its round. `instead`: the token that the text has there; `guess`
+    and `hidden`: see `rejection_causes.cause_of`.
+    """
     verdict, word = drafted.verdict, facts.trace.vocabulary.get
     tested = verdict is not None and drafted.fate in ("accepted", REJECTED)
     entropy = facts.entropy(drafted.parent)
@@ -143,28 +131,9 @@ def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: in
     cause = None
     if drafted.fate == REJECTED:
         places = [one for one in siblings if one.parent == drafted.parent]
-        cause = why(fields, places, facts.best(drafted.parent), facts.kind(instead))
+        none_of = 0 if any(one.accepted for one in places) else len(places)
+        cause = cause_of(fields, none_of, facts.best(drafted.parent), guess, hidden)
     return fields | {"cause": cause}
-
-
-def why(rejected: dict, siblings: list[Drafted], best: float | None, instead: str | None) -> str:
-    """The cause of a rejection, one of CAUSES.
-
-    `siblings`: all tokens drafted for its position; `best`: the highest probability under the target there;
-    `instead`: the class of the token that the text has there.
-    """
-    p, q = rejected["p"], rejected["q"]
-    if p == 0.0:
-        return OUTSIDE
-    if rejected["acceptance"] is not None and rejected["acceptance"] >= 0.5:
-        return LUCK
-    if rejected["u"] is None and p is not None and best is not None and 2 * p >= best:
-        return TIE
-    if rejected["context"][-1:].isalpha() and CONTINUATION in (rejected["class"], instead):
-        return SPLIT
-    if len(siblings) > 1 and not any(one.accepted for one in siblings):
-        return MISSING
-    return OVER if p is not None and q is not None and q > p else OTHER
 
 
 def behind(drafted: list[Drafted]) -> dict[int, int]:

@@ -113,10 +113,6 @@ class LaneFacts:
         """The rounds that the end of the lane did not cut short: see `Costs.whole_rounds`."""
         return self.costs.whole_rounds(self.ended)
 
-    def kind(self, token: int | None) -> str | None:
-        """The class of a token; None for None."""
-        return None if token is None else token_class(self.trace.vocabulary.get(token, b""))
-
     def best(self, node: int) -> float | None:
         """The highest probability that the target gives to a token after `node`, None where not recorded."""
         offer = self._offers.get(node)

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from visualizers.analysis.acceptance_report import BIN
 from visualizers.analysis.cost_summary import share
-from visualizers.analysis.first_rejections import SPLITS
+from visualizers.analysis.rejection_causes import CAUSES
 from visualizers.figures.charts import (
     across,
     chart,
@@ -28,11 +28,11 @@ NOTHING = "Nothing was drafted."
 def why_rounds_ended(report: dict, look: str = "light") -> go.Figure:
     """Each drafter's rejections by cause, as shares."""
     title, drafts = "Why rounds ended", report["drafts"]
-    if not any(draft["splits"] for draft in drafts):
+    if not any(draft["causes"] for draft in drafts):
         return nothing(title, "No drafted token was rejected.", look)
-    names = [name for name in SPLITS if any(name in draft["splits"] for draft in drafts)]
+    names = [name for name in CAUSES if any(name in draft["causes"] for draft in drafts)]
     colours = theme(look)
-    lines = [split_text(draft) for draft in drafts]
+    lines = [cause_text(draft) for draft in drafts]
     made = chart(
         title,
         "share of the rejections that ended a round, by cause; one bar per drafter",
@@ -43,11 +43,11 @@ def why_rounds_ended(report: dict, look: str = "light") -> go.Figure:
         len(drafts) if len(drafts) > 1 else 0,
     )
     for at, draft in enumerate(drafts):
-        total = sum(draft["splits"].values()) or 1
-        shares = [draft["splits"].get(name, 0) / total for name in names]
+        total = sum(draft["causes"].values()) or 1
+        shares = [draft["causes"].get(name, 0) / total for name in names]
         hovers = [
-            f"{draft['name']}, {name}: {draft['splits'].get(name, 0)} of {total} rejections. "
-            + SPLITS[name].rstrip(".")
+            f"{draft['name']}, {name}: {draft['causes'].get(name, 0)} of {total} rejections. "
+            + CAUSES[name].rstrip(".")
             for name in names
         ]
         bars = across(names, shares, hovers) | {"showlegend": len(drafts) > 1}
@@ -57,12 +57,12 @@ def why_rounds_ended(report: dict, look: str = "light") -> go.Figure:
     return made.update_layout(barmode="group", height=max(made.layout.height, 130 + room))
 
 
-def split_text(draft: dict) -> str:
+def cause_text(draft: dict) -> str:
     """A drafter's rejections by cause, in a sentence."""
-    total = sum(draft["splits"].values())
+    total = sum(draft["causes"].values())
     if not total:
         return f"{draft['name']}: no drafted token was rejected."
-    parts = ", ".join(f"{name} {count} ({share(count / total)})" for name, count in draft["splits"].items())
+    parts = ", ".join(f"{name} {count} ({share(count / total)})" for name, count in draft["causes"].items())
     return f"{draft['name']}: {counted(total, 'rejection')}: {parts}."
 
 

@@ -6,6 +6,7 @@ known, a chart says so. Both functions raise Refusal with one sentence for an un
 
 import plotly.graph_objects as go
 
+from visualizers.analysis.draft_what_if import fastest
 from visualizers.figures.charts import chart, dotted, lane_line, nothing, number, reader, whole
 from visualizers.figures.theme import Theme, theme
 
@@ -42,10 +43,7 @@ def speed(report: dict, look: str = "light") -> go.Figure:
     if not report["known"] or report["cost"] is None:
         sentence = report["sentence"] if not report["known"] else "No forward of draft and target was timed."
         return nothing(title, sentence, look)
-    best = max(report["chains"], key=lambda row: row["speedup"][0])
-    cost = f"A draft forward costs {report['cost']:.2f} of a target's, measured."
-    reached = f"{span(best['speedup'], 2)} × plain decoding"
-    words = f"{cost} A chain of {len(best['widths'])} would be fastest: {reached}."
+    words = f"A draft forward costs {report['cost']:.2f} of a target's, measured. {which_is_fastest(report)}"
     rest = "tokens per round / (1 + levels × cost of a draft forward), derived"
     made = _by_length(report, "speedup", title, rest, words, "× plain decoding", look)
     made.add_hline(
@@ -58,6 +56,24 @@ def speed(report: dict, look: str = "light") -> go.Figure:
     if depth <= len(report["chains"]):
         made.add_trace(_asked(report, depth, "speedup", theme(look)))
     return _read(made, report)
+
+
+def which_is_fastest(report: dict) -> str:
+    """Which chain is the fastest, in a sentence; or that it is not known, and between which."""
+    best = fastest(report["chains"])
+    if best is not None:
+        by = "" if report["exact"] else " by this estimate"
+        reached = f"{span(best['speedup'], 2)} × plain decoding"
+        return f"A chain of {len(best['widths'])} would be fastest{by}: {reached}."
+    floor = max(row["speedup"][0] for row in report["chains"])
+    able = [len(row["widths"]) for row in report["chains"] if row["speedup"][1] >= floor]
+    return f"Which chain is fastest is not known: the ranges of chains of {listed(able)} overlap."
+
+
+def listed(numbers: list[int]) -> str:
+    """`3, 4 and 8`."""
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _by_length(report: dict, field: str, title: str, rest: str, words: str, y: str, look: str) -> go.Figure:

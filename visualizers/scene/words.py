@@ -19,6 +19,8 @@ SOURCES = {  # of drafted tokens, where it is not a second model
 }
 
 
+LOGPROB = {"logprob": "log p", "sum_logprob": "Σ log p", "mean_logprob": "mean log p"}
+
 MONO = 0.602  # width of a character in a monospaced face, in em
 
 
@@ -66,6 +68,11 @@ def probability(p: float | None) -> str:
         return "?"
     places = min(6, math.ceil(-math.log10(p)) + 1) if 0 < p < 0.01 else 2
     return f"{p:.{places}f}".removeprefix("0") if p < 1 else f"{p:.2f}"
+
+
+def score_name(name: str) -> str:
+    """The name of a score or of a part of one, as people read it: `sum_logprob` is `Σ log p`."""
+    return LOGPROB.get(name, name.replace("_", " "))
 
 
 def source_lines(source: str | None) -> list[str]:

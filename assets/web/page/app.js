@@ -17,6 +17,7 @@ class App extends page.Emitter {
     this.models = { state: "loading", sentence: "Loading the models …" };
     this.choice = page.completeChoice(data.models);
     this.chat = null; // or {system}: the prompt is a message for the target's chat template
+    this.expecting = false; // whether a link is about to bring a set-up
     this.asked = null; // the models that what was opened last asks for
     this.playback = new page.Playback(this);
     this.phoneLane = 0;
@@ -53,11 +54,12 @@ class App extends page.Emitter {
     this.section = this.wanted = name;
   }
 
-  // The stored run, as soon as the player is there; none where the app has other models than it.
+  // The stored run, as soon as the player is there; none where the app has other models than it, or where a
+  // link is about to bring another set-up.
   drawExample() {
     const { run, answer } = this.data.example;
     for (const lane of this.lanes) if (!lane.scene) lane.makeDrawings();
-    if (answer) this.adopt(run, answer);
+    if (answer && !this.expecting) this.adopt(run, answer);
   }
 
   // Shows a run that is done already and whose settings are the page's: `answer` is a pull's answer from its
@@ -76,6 +78,7 @@ class App extends page.Emitter {
     this.playback.rewind();
     this.run = run;
     this.runKey = this.settingsKey();
+    this.fail(""); // what was wrong before is not said of this run
     this.inspector.hide();
     this.lanes.forEach((lane, index) => {
       if (index < count) lane.empty(index);
@@ -197,6 +200,7 @@ class App extends page.Emitter {
   }
 
   edited() {
+    if (this.failedFor !== this.settingsKey()) this.fail(page.wrongTokens(this));
     this.lanes.forEach((lane) => lane.drawHint());
     this.status();
   }
@@ -309,9 +313,11 @@ class App extends page.Emitter {
   }
 
   async begin(state) {
-    if (this.starting) return;
+    if (this.starting || this.expecting) return;
     if (!this.bar.prompt.value)
       return this.fail("The prompt is empty: write the beginning of a text, for example Once upon a time.");
+    const wrong = page.wrongTokens(this);
+    if (wrong) return this.fail(wrong);
     this.starting = true;
     this.status();
     const key = this.settingsKey();
@@ -355,6 +361,7 @@ class App extends page.Emitter {
 
   fail(sentence) {
     // Then it is over when the app is back.
+    this.failedFor = this.settingsKey();
     this.failedAway = Boolean(sentence) && page.connection.state !== "there";
     this.bar.alert.textContent = sentence;
   }
@@ -364,9 +371,10 @@ class App extends page.Emitter {
   }
 
   status() {
-    const makeSense = this.data.buttons[this.state()];
+    const makeSense = this.data.buttons[this.state()],
+      barred = this.expecting || page.wrongTokens(this) !== "";
     for (const [name, button] of Object.entries(this.bar.buttons))
-      button.disabled = !makeSense.includes(name);
+      button.disabled = !makeSense.includes(name) || (barred && (name === "run" || name === "step"));
     page.say(this);
     this.emit("state");
   }

@@ -59,3 +59,16 @@ function offerExamples(app, picker) {
       option.hidden = foreign && app.data.prompts[option.value]?.task === true;
   });
 }
+
+// Why the number of tokens in its field cannot be used, in a sentence; empty if it can. Marks the field.
+page.wrongTokens = function ({ bar, data }) {
+  const most = data.limits.max_new_tokens,
+    text = bar.tokens.value.trim(),
+    number = Number(text);
+  const usable = text !== "" && Number.isInteger(number) && number >= 1 && number <= most;
+  if (usable) bar.tokens.removeAttribute("aria-invalid");
+  else bar.tokens.setAttribute("aria-invalid", "true");
+  const none = bar.tokens.validity.badInput ? ": this is no number." : ": it is empty.",
+    what = text === "" ? none : `, not ${text.slice(0, 20)}.`;
+  return usable ? "" : `The number of tokens must be a whole number from 1 to ${most}${what}`;
+};

@@ -265,13 +265,25 @@ page.Knobs = class {
         h("span", { class: "bars-of" }, bar("sure", gone(id) ? [0, 0] : now.of(id)), bar("q", before.of(id))),
         h("span", { class: "number" }, gone(id) ? "removed" : ranged(now.of(id))),
       );
-    const others =
-      "all others: " +
-      ranged(now.rest) +
-      ". The run stored the " +
-      this.place.p.ids.length +
-      " most likely tokens one by one, the others as a sum, so some numbers are ranges.";
-    return [...ids.map(row), ...(now.rest[1] > 0 ? [rest(others)] : [])];
+    const shown = ids.filter((id) => !gone(id)).map((id) => now.of(id));
+    return [
+      ...ids.map(row),
+      ...(now.rest[1] > 0 ? [rest("all others: " + ranged(now.rest))] : []),
+      ...this.meaningOf([...shown, now.rest].find((range) => !exact(range))),
+    ];
+  }
+
+  // What a range such as `.0230–.110` says, where one is shown.
+  meaningOf(range) {
+    if (!range) return [];
+    const [low, high] = range.map(rounded),
+      count = this.place.p.ids.length;
+    return [
+      rest(
+        `${ranged(range)} means: somewhere between ${low} and ${high}. The run has stored its ${count} ` +
+          "most likely tokens one by one and all others as one sum, so the number itself is not known.",
+      ),
+    ];
   }
 
   // u on the running sum of the probabilities; hatched: which token stands there is not stored.

@@ -56,8 +56,8 @@ page.followRun = function (tell, column) {
     busy += Math.max(0, now - before - LOOK); // the clock is late where something is drawn
     before = now;
     const rest = Math.min(Math.max(REST, SHARE * busy), LONGEST);
-    if (document.hidden || !app.run || page.connection.state !== "there" || now - at < rest) return;
-    const text = JSON.stringify(page.onScreen(app));
+    if (document.hidden || page.connection.state !== "there" || now - at < rest) return;
+    const text = app.run ? JSON.stringify(page.onScreen(app)) : "no run";
     // In this order: places cost a layout of the page.
     if (text === sent || ![...document.querySelectorAll(column)].some(inSight)) return;
     sent = text;

@@ -5,17 +5,24 @@ const CLICKER = { PageDown: 1, PageUp: -1 };
 
 // In a corner, until it is asked for again: a QR code that opens and runs this set-up.
 async function showCode(lane) {
-  const there = lane.element.querySelector(".qr");
-  if (there) return there.remove();
+  if (takeCode(lane.element)) return;
   const { svg } = await page.call("explorer_qr", { link: await page.linkOf(lane.app.setup()) });
   if (svg)
     lane.element.append(
+      h("p", { class: "qr-warning" }, page.linkWarnings(lane.app).join(" ")),
       h("img", {
         class: "qr",
         alt: "QR code: opens and runs this set-up",
         src: "data:image/svg+xml," + encodeURIComponent(svg),
       }),
     );
+}
+
+// Takes the code away; whether there was one.
+function takeCode(root) {
+  const there = [...root.querySelectorAll(".qr, .qr-warning")];
+  for (const one of there) one.remove();
+  return there.length > 0;
 }
 
 // Shows the lane; a sentence if this browser does not let it.
@@ -39,10 +46,7 @@ page.addPart((app) => {
         scene?.draw();
       }
     });
-  document.addEventListener(
-    "fullscreenchange",
-    () => document.fullscreenElement || app.root.querySelector(".qr")?.remove(),
-  );
+  document.addEventListener("fullscreenchange", () => document.fullscreenElement || takeCode(app.root));
   document.addEventListener("keydown", (event) => {
     const lane = app.lanes.find((one) => one.element === document.fullscreenElement);
     if (lane && event.key.toLowerCase() === "q") showCode(lane);

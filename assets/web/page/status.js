@@ -2,7 +2,7 @@
 // page, with buttons for what can be done about it. Knows no calls; who finds something out gives the notice
 // and takes it back.
 const LONG = 10; // seconds: what takes longer is announced
-const ORDER = ["connection", "run", "before", "welcome"]; // whose notice comes first
+const ORDER = ["connection", "link", "run", "before", "welcome"]; // whose notice comes first
 
 // How far the page is, where it cannot draw as fast as the app decodes.
 function behind(app) {

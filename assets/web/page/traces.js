@@ -124,12 +124,10 @@ class Traces {
   // The link of the settings, and what is said of it.
   async link() {
     const link = await page.linkOf(this.app.setup());
-    return [
-      link,
-      (await page.copied(link))
-        ? "The link is copied."
-        : "This browser does not let pages write to the clipboard here; copy the link from the field.",
-    ];
+    const said = (await page.copied(link))
+      ? "The link is copied."
+      : "This browser does not let pages write to the clipboard here; copy the link from the field.";
+    return [link, [said, ...page.linkWarnings(this.app)].join(" ")];
   }
 
   // Files may be dropped anywhere.

@@ -179,10 +179,18 @@ player.Chips = class extends player.Drawing {
     if (spans[mark.span]) element.classList.add("dp-" + mark.span);
     element.title = spans[mark.span] || "";
     element.setAttribute("aria-label", spoken(mark, this.colours));
-    if (this.prose)
-      element.replaceChildren(mark.plain ?? mark.text.replace(/[␣↵⇥]/g, (sign) => SPACES[sign]));
+    if (this.prose) this.write(element, mark);
     else this.fill(element, mark);
     player.dressParting(element, mark, this.parting, this.prose);
+  }
+
+  // A token in a text that wraps. Its word is outlined without the space before it, which stays behind at the
+  // end of a line.
+  write(element, mark) {
+    const text = mark.plain ?? mark.text.replace(/[␣↵⇥]/g, (sign) => SPACES[sign]),
+      word = text.trimStart();
+    if (word === text || !word) element.replaceChildren(text);
+    else element.replaceChildren(text.slice(0, -word.length), h("span", { class: "dp-word" }, word));
   }
 
   // A token as a chip: its white space as signs, the mark of its state, its number as a bar.

@@ -6,6 +6,7 @@ const CLEAR = 44; // pixels between what was pressed and a sheet
 const REACH = window.matchMedia("(pointer: coarse)").matches ? 22 : 16;
 const NEAR = 7; // pixels beside a link that count as the link for a mouse
 const BEHIND = 6; // pixels that a link lies farther than a mark which is as near: marks come first
+const EDGE = 8; // pixels from the edge of a panel in which a node counts as out of sight
 const THINNEST = 14; // pixels of a column: below that the whole run is shown instead
 const POINTS = new Set(["node", "symbol", "tick", "label"]);
 const BOXES = new Set(["cell", "bar"]);
@@ -202,6 +203,34 @@ function pan(scene, columns, rows) {
   }
   scene.schedule();
 }
+
+// Says how many tokens of a scrolled picture of one round lie below and above its edges, on buttons that go
+// there: else nobody knows that there are more.
+player.drawBeyond = function (scene) {
+  for (const old of scene.frame.querySelectorAll(".dp-beyond")) old.remove();
+  const panel = player.scrolling(scene.view);
+  if (!panel?.rows) return;
+  const nodes = scene.marksAt().filter((mark) => mark.kind === "node" && mark.panel === panel.id),
+    down = ({ y }) => (y - panel.y0) * panel.unit;
+  const sides = [
+    ["above", nodes.filter((mark) => down(mark) < EDGE), panel.topPx, "↑", -1],
+    [
+      "below",
+      nodes.filter((mark) => down(mark) > panel.heightPx - EDGE),
+      panel.topPx + panel.heightPx - 32,
+      "↓",
+      1,
+    ],
+  ];
+  for (const [side, beyond, top, arrow, way] of sides) {
+    if (!beyond.length) continue;
+    const text = `${arrow} ${beyond.length} more ${side}`,
+      onclick = () => pan(scene, 0, (way * 0.7 * panel.heightPx) / panel.unit);
+    scene.frame.append(
+      h("button", { class: `dp-beyond is-${side}`, type: "button", style: `top:${top}px`, onclick }, text),
+    );
+  }
+};
 
 // Moves the window so that it begins at a column; rows follow to where that column was written.
 player.moveTo = function (scene, column) {

@@ -239,6 +239,7 @@ player.Scene = class extends player.Drawing {
     const words = [this.head.title, this.history.captionAt(step) || this.head.question];
     this.frame.setAttribute("aria-label", words.filter(Boolean).join(": "));
     this.followButton.hidden = this.hand.follow;
+    player.drawBeyond(this);
     this.drawLegend(marks);
     this.placed = ctx.placed || []; // the labels and their boxes, in pixels
     player.keepCard(this);

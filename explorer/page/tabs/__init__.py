@@ -7,6 +7,7 @@ suitable component, our own scripts (assets/web/page) draw in a gr.HTML that `dr
 from collections.abc import Callable, Sequence
 
 import gradio as gr
+from gradio.events import Dependency
 
 PLACE = "ExplorerPage.place({name!r}, element);"  # see assets/web/page/mount.js
 # Downloads the file whose address Gradio has given the browser; returning null clears it for the next click.
@@ -19,6 +20,19 @@ FETCH = """(file) => {
 # event whenever one event changes its state, which takes seconds where events have dozens of outputs.
 UNTRACKED = {"show_progress": "hidden", "show_progress_on": []}
 LACKING = "This page lacks its own scripts: open it at the address that the app printed."
+
+
+def mark_at_work(name: str) -> str:
+    """JavaScript of an event with several inputs that marks the element with the id `name` as at work
+    (everyone.css), so that what is old does not look like the answer. `unmark` takes the mark away.
+    """
+    return f"(...given) => {{ document.getElementById('{name}')?.classList.add('at-work'); return given; }}"
+
+
+def unmark(work: Dependency, name: str) -> None:
+    """Takes the mark of `mark_at_work` away when the event has been answered."""
+    js = f"() => {{ document.getElementById('{name}')?.classList.remove('at-work'); }}"
+    work.then(None, None, None, js=js, api_visibility="private")
 
 
 def tab(title: str) -> gr.Tab:

@@ -389,7 +389,7 @@ def sentences(report: dict) -> str:
     lines = []
     for draft in report["drafts"]:
         named = {one["name"]: one["value"] for one in draft["metrics"]}
-        rejections = sum(draft["splits"].values())
+        rejections = sum(draft["causes"].values())
         lines.append(
             f"**{escaped(draft['name'])}**: {draft['shape']}; "
             f"{named['mean_acceptance_length']:.2f} tokens per round{uncut(named)}, "
@@ -424,16 +424,16 @@ def metric_table(report: dict) -> dict:
 def group_rows(report: dict) -> list[list]:
     """The tokens rejected most often, and the words before them, by drafter."""
     return [
-        [draft["name"], kind, one["name"], one["rejections"], split_words(one["splits"]), one["example"]]
+        [draft["name"], kind, one["name"], one["rejections"], cause_words(one["causes"]), one["example"]]
         for draft in report["drafts"]
         for kind, groups in (("rejected token", draft["tokens"]), ("after", draft["contexts"]))
         for one in groups
     ]
 
 
-def split_words(splits: dict[str, int]) -> str:
+def cause_words(causes: dict[str, int]) -> str:
     """The causes with their counts: `near tie 3, bad luck 1`."""
-    return ", ".join(f"{name} {count}" for name, count in splits.items())
+    return ", ".join(f"{name} {count}" for name, count in causes.items())
 
 
 def prompt_rows(report: dict) -> list[list]:
@@ -449,5 +449,5 @@ def prompt_rows(report: dict) -> list[list]:
             counts = [one[name] for name in ("num_accepted_tokens", "num_draft_tokens", "rejections")]
             text = shortened(report["prompts"][at]["prompt"])
             rows.append([at + 1, text, draft["name"], None if gained is None else round(gained, 3)])
-            rows[-1] += [*counts, one["split"] or "—"]
+            rows[-1] += [*counts, one["cause"] or "—"]
     return rows

@@ -21,9 +21,9 @@ from decoders.trace.events import Commit, Step
 from decoders.trace.scores import Measure, Rank, ScoreName
 from decoders.trace.trace import Trace
 from explorer.page.branch import check_models_of_trace, text_before
-from explorer.page.tabs import UNTRACKED, carried
+from explorer.page.tabs import UNTRACKED, carried, mark_at_work, unmark
 from explorer.page.tabs.captioned import captioned, escaped, look_of
-from explorer.page.tabs.on_screen import Lane, Screen, follows, screen
+from explorer.page.tabs.on_screen import READING, Lane, Screen, follows, screen
 from explorer.page_requests import OfLane
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import Run
@@ -133,7 +133,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader:
             max_lines=3,
         )
         with gr.Row():
-            says = gr.Markdown(NONE, elem_id="lens-says")
+            says = gr.Markdown(READING, elem_id="lens-says")
             follow = gr.Button("Follow the lane", size="md", scale=0, min_width=150, visible=False)
         rows, places = [], []
         for _ in range(PLACES):
@@ -155,7 +155,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader:
         try:
             seen = screen(runs, value)
             if seen is None or not seen.lanes:
-                return updates | nothing | {says: NONE}
+                return updates | nothing | {says: NONE if value else READING}
             updates[lane] = choices(seen, wanted)
             options = one.check({n: v for (of, n), v in values.items() if of == name and v is not None})
             subject = subject_of(runs, seen, asked, wanted)
@@ -169,17 +169,19 @@ def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader:
         updates |= {row: gr.Column(visible=n < len(figures)) for n, row in enumerate(rows)}
         return {part: update for each in (updates, *shown) for part, update in each.items()}
 
-    gr.on(
+    answered = gr.on(
         [on_screen.change, look.change, token.change, chosen.input, lane.input, source.submit]
         + [component.change for component in inputs],
         show,
         [on_screen, look, token, chosen, lane, source, *inputs],
         [*groups.values(), source, follow, lane, says, *drawn],
+        js=mark_at_work("lens-says"),
         **UNTRACKED,
         trigger_mode="always_last",
         concurrency_limit=2,
         api_visibility="private",
     )
+    unmark(answered, "lens-says")
     follow.click(lambda: "", None, token, **UNTRACKED, api_visibility="private")
 
 

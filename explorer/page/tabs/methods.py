@@ -20,7 +20,7 @@ from decoders.registry import FAMILIES, strategies
 from decoders.trace.number_format import many
 from explorer.catalog import method_cards, origins, papers, search
 from explorer.page import uploads
-from explorer.page.tabs import FETCH, UNTRACKED, carried, method_rows, paper_cards
+from explorer.page.tabs import FETCH, UNTRACKED, carried, mark_at_work, method_rows, paper_cards, unmark
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.runs.model_pool import Loader
 from explorer.tasks import sandbox
@@ -106,14 +106,16 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML, paper: gr.HTML) -> None:
     tab.select(
         None, family, family, js=f"(chosen) => chosen || '{EVERY}'"
     )  # nothing is listed before the tab is selected
-    gr.on(
+    found = gr.on(
         [words.change, family.change, status.change],
         find,
         [words, family, status, names],
         [tree, cards, count, names, here],
+        js=mark_at_work("methods-count"),
         **UNTRACKED,
         api_visibility="private",
     )
+    unmark(found, "methods-count")
     gr.on([names.change, cards.change], None, names, None, js=KEEP)
     shown = [words, family, status, look]
     chart.expand(None, shown, asked, js=ASK, api_visibility="private")

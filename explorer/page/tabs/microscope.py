@@ -11,10 +11,20 @@ from typing import Any
 import gradio as gr
 
 from decoders.refusal import Refusal
-from explorer.page.tabs import UNTRACKED, acceptance, doctor, losslessness, other_machine, rejections, what_if
+from explorer.page.tabs import (
+    UNTRACKED,
+    acceptance,
+    doctor,
+    losslessness,
+    mark_at_work,
+    other_machine,
+    rejections,
+    unmark,
+    what_if,
+)
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.metrics import metrics_table, rows
-from explorer.page.tabs.on_screen import Lane, Screen, follows, screen
+from explorer.page.tabs.on_screen import READING, Lane, Screen, follows, screen
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
 from explorer.runs.validation import MAX_LANES
@@ -52,7 +62,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
     with gr.Column(elem_classes=follows("microscope")):
         gr.Markdown(ABOUT)
         lane = gr.Radio([(f"Lane {n + 1}", n) for n in range(MAX_LANES)], label="Lane", visible=False)
-        sentence = gr.Markdown(NONE, elem_id="microscope-sentence")
+        sentence = gr.Markdown(READING, elem_id="microscope-sentence")
         moment = gr.State(None)  # identifies what is drawn; nothing is redrawn while it stays the same
         rejections.build(on_screen, lane, moment, runs)
         with gr.Column(visible=False) as body:
@@ -78,7 +88,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
             return nothing | {sentence: escaped(str(error))}
         one = seen.drafting(wanted) if seen else None
         if one is None:
-            return nothing | {sentence: NONE}
+            return nothing | {sentence: NONE if value else READING}
         names = tuple(each.title for each in seen.drafting_lanes)
         now = (seen.run.id, one.index, one.count, one.record.trace.ended, names, theme)
         if now == before:
@@ -107,8 +117,10 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
         show_lane,
         [on_screen, look, lane, moment],
         [lane, sentence, body, metrics, moment, subject, left, *first],
+        js=mark_at_work("microscope-sentence"),
         **QUIETLY,
     )
+    unmark(drawn, "microscope-sentence")
     others = [part for name in OTHERS for part in places[name].parts]
     drawn = drawn.then(show_others, [look, left], [left, *others], **QUIETLY)
     machine(drawn.then)  # this section is the last one on the page, so it is drawn last

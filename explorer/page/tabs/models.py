@@ -39,8 +39,12 @@ NONE = "none"
 WAIT_SECONDS = 1.0  # how long a request for the progress waits for a change
 MAX_SHOWN = 400  # how many tokens of a rendered prompt are shown
 KINDS = (
-    "A model of the app, a Hub id (owner/model@revision), a folder, or a server (http://host:port/v1#name); "
-    "edits may follow, such as :bits=4"
+    "A field of a model takes a model of the app, a Hub id (`owner/model@revision`), a folder, or a server "
+    "(`http://host:port/v1#name`); edits may follow, such as `:bits=4`."
+)
+FACTS = (
+    "For a model of the app the list names millions of parameters, and the loss on held-out text in nats per "
+    "token."
 )
 ASKED = "What you opened uses these models. Nothing is loaded until you press Load."
 IN_USE, STAY = "These are in use.", "The current models stay in use."
@@ -59,12 +63,12 @@ def build(loader: Loader) -> None:
     wanted, talks = carried(WANTED), carried(TALKS)  # requested models; prompt and chat
     used = carried(value=json.dumps({"choice": asdict(loader.choice)}))
     with gr.Accordion(title(loader.choice), open=False, elem_id="explorer-models") as panel:
-        with gr.Row():
+        with gr.Row(elem_classes="models-row"):  # the list of a field covers what is below, never Load
             chosen = fields(loader)
-        with gr.Row():  # the status comes last, so that it can grow without moving the buttons
-            load = gr.Button("Load", variant="primary", size="md", scale=0, min_width=90)
-            cancel = gr.Button("Cancel", interactive=False, size="md", scale=0, min_width=90)
-            status = gr.HTML(paragraphs([IN_USE]), html_template=STATUS, elem_id="explorer-models-status")
+            load = gr.Button("Load", variant="primary", size="md", scale=0, min_width=80)
+            cancel = gr.Button("Cancel", interactive=False, size="md", scale=0, min_width=80)
+        gr.Markdown(FACTS if loader.allowed else f"{KINDS} {FACTS}", elem_classes="caption")
+        status = gr.HTML(paragraphs([IN_USE]), html_template=STATUS, elem_id="explorer-models-status")
         with gr.Row(visible=False) as talk:
             chat = gr.Checkbox(label="Chat", info="The prompt is a message to the model", min_width=200)
             system = gr.Textbox(label="System message", placeholder="optional", max_lines=4)
@@ -115,33 +119,18 @@ def fields(loader: Loader) -> list[gr.Dropdown]:
     """Declares the fields target, draft, second draft, dtype and device: the inputs of `choice_of`."""
     own, names = loader.choice, offered(loader)
     first, second = drafts(own.draft)
-    any_model = {"allow_custom_value": loader.allowed is None}
-    held = KINDS if loader.allowed is None else None
-    none = [("none", NONE), *names]
+    any_model, none = {"allow_custom_value": loader.allowed is None}, [("none", NONE), *names]
+    model, short = {**any_model, "min_width": 230, "scale": 5}, {"min_width": 150, "scale": 0}
+    second_model = {**any_model, "min_width": 190, "scale": 2}
+    takes_two = "for SpecInfer, which takes two"
+    # Each has one line of words, so that all fields stand at one height.
     return [
-        gr.Dropdown(names, value=own.target, label="Target model", info=held, min_width=300, **any_model),
-        gr.Dropdown(none, value=first, label="Draft model", info=held, min_width=300, **any_model),
+        gr.Dropdown(names, value=own.target, label="Target model", info="its text is decoded", **model),
+        gr.Dropdown(none, value=first, label="Draft model", info="guesses what the target checks", **model),
+        gr.Dropdown(none, value=second, label="Second draft model", info=takes_two, **second_model),
+        gr.Dropdown(list(DTYPES), value=own.dtype, label="dtype", info="auto: float32 on a CPU", **short),
         gr.Dropdown(
-            none,
-            value=second,
-            label="Second draft model",
-            info="For strategies that take several draft models: SpecInfer",
-            min_width=240,
-            **any_model,
-        ),
-        gr.Dropdown(
-            list(DTYPES),
-            value=own.dtype,
-            label="dtype",
-            info="auto: float32 on the CPU, the model's own on CUDA",
-            min_width=150,
-        ),
-        gr.Dropdown(
-            list(DEVICES),
-            value=own.device,
-            label="device",
-            info="auto: CUDA if available",
-            min_width=150,
+            list(DEVICES), value=own.device, label="device", info="auto: CUDA if it is there", **short
         ),
     ]
 
@@ -156,7 +145,7 @@ def offered(loader: Loader) -> list[tuple[str, str]]:
 
 def label(model: dict) -> str:
     """Name, size and loss of a shipped model; the loss is in nats per token, on held-out text."""
-    return f"{model['name']}, {model['parameters'] / 1e6:.1f} M parameters, loss {model['held_out_loss']:.2f}"
+    return f"{model['name']}, {model['parameters'] / 1e6:.1f} M, loss {model['held_out_loss']:.2f}"
 
 
 def devices() -> list[str]:

@@ -19,6 +19,8 @@ from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import MAX_LANES
 from explorer.schema import Asked, Name, parsed, read
 
+READING = "Reading the run on the page …"  # until the page has said which run it shows
+NO_RUN = "no run"  # the component's value where the page shows none
 FILL = "if (window.ExplorerPage) ExplorerPage.followRun((text) => {{ props.value = text; }}, '.{column}');"
 
 
@@ -92,11 +94,11 @@ def component(tab: str) -> gr.HTML:
 
 
 def screen(runs: Runs, value: str) -> Screen | None:
-    """Parses the component's value; None while it is empty.
+    """Parses the component's value; None while it is empty, and where the page shows no run.
 
     Raises Refusal with one sentence if it is malformed, or if the run is gone or of another session.
     """
-    if not value:
+    if value in ("", NO_RUN):
         return None
     state = read(OnScreen, parsed(value.encode(errors="replace")))
     if not runs.belongs(state.run, state.session):

@@ -12,7 +12,7 @@ import gradio as gr
 from decoders.refusal import Refusal
 from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
-from explorer.page.tabs.on_screen import Screen, screen
+from explorer.page.tabs.on_screen import READING, Screen, screen
 from explorer.runs.scheduler import Runs
 from visualizers.analysis.roofline import (
     DEVICES,
@@ -57,7 +57,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
     with gr.Row():
         of_draft = [number("Draft", name, getattr(DRAFT, name)) for name in SIZES]
         apart = gr.Checkbox(False, label="Draft on a device of its own", min_width=160)
-    says = gr.Markdown(NONE, elem_id="machine-says")
+    says = gr.Markdown(READING, elem_id="machine-says")
     with gr.Column(visible=False) as body:
         with gr.Row():
             race, plain = captioned(), captioned()
@@ -71,7 +71,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
             there, target, draft = parse_fields(list(given), apart)
             seen = screen(runs, value)
             if seen is None or not seen.lanes:
-                return {says: NONE, body: gr.Column(visible=False)}
+                return {says: NONE if value else READING, body: gr.Column(visible=False)}
             answer = estimate(seen, there, target, draft)
         except Refusal as error:
             return {says: escaped(str(error)), body: gr.Column(visible=False)}

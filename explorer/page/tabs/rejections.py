@@ -17,7 +17,8 @@ from explorer.markup import h
 from explorer.page.tabs import UNTRACKED, carried
 from explorer.page.tabs.on_screen import Lane, screen
 from explorer.runs.scheduler import Runs
-from visualizers.analysis.drafted_tokens import CAUSES, drafted_tokens, grouped
+from visualizers.analysis.drafted_tokens import drafted_tokens, grouped
+from visualizers.analysis.rejection_causes import CAUSES
 
 # Header -> column of drafted_tokens.
 COLUMNS = {

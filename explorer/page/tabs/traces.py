@@ -20,7 +20,7 @@ from decoders.refusal import Refusal
 from decoders.view_names import current
 from decoders.watch.vllm.folder import Folder
 from explorer.export import opened_files
-from explorer.page.qr_code import svg
+from explorer.page.qr_code import only_here, svg
 from explorer.page.save_and_open import picture_name, save_file, show_run
 from explorer.page.tabs import FETCH, UNTRACKED, following, imported, on_screen, records
 from explorer.page.tabs.experiments import escaped
@@ -32,9 +32,12 @@ from explorer.runs.validation import MAX_LANES
 from explorer.schema import Asked, Malformed, Name, parsed, read
 from visualizers.registry import titles
 
-READING = "Reading the run on the page …"  # shown until the page has reported its run
 NOTHING = "Nothing has been decoded yet: press Run in the tab Decode."
 SCAN = "Opens and runs this set-up on every device that can reach this address."
+ALONE = (
+    "No other device can open this code: its address means the device that asks. Start the app with --host "
+    "0.0.0.0 for other devices of your network, or with --share."
+)
 KEPT = (
     "The app no longer has this run. The part of it that this page holds can still be saved: with Save run, "
     "or with Save trace for one lane."
@@ -131,7 +134,7 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped, follow: Folder | None =
         if follow is not None:
             following.build(runs, follow, dropped.answer, says, OPENED)
         gr.Markdown("## Save")
-        about = gr.Markdown(READING)
+        about = gr.Markdown(on_screen.READING)
         buttons = []
         with gr.Row():
             for form, (label, text) in WHOLE.items():
@@ -414,6 +417,7 @@ def build_share(says: gr.Markdown) -> None:
 def show_code(link: str | None) -> dict:
     """The update that shows the QR code of a link, or why there is none."""
     try:
-        return gr.update(value=f"{svg(link or '')}<p>{SCAN}</p>", visible=bool(link))
+        says = ALONE if only_here(link or "") else SCAN
+        return gr.update(value=f"{svg(link or '')}<p>{says}</p>", visible=bool(link))
     except Refusal as error:
         return gr.update(value=str(error), visible=True)

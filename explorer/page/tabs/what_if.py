@@ -10,7 +10,7 @@ from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import screen
 from explorer.runs.scheduler import Runs
-from visualizers.analysis.draft_what_if import what_if
+from visualizers.analysis.draft_what_if import fastest, what_if
 
 MAX_TEXT = 400  # characters of the field with the shape
 LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)  # of the chains in the table, besides the fastest and the lane's own
@@ -97,11 +97,12 @@ def cells(other: dict) -> list[list[str]]:
     from visualizers.figures.what_if import shape, span
 
     own, chains, run = other["own"], other["chains"], other["run"]
-    fastest = None if other["cost"] is None else max(chains, key=lambda row: row["speedup"][0])
+    quickest = fastest(chains)
+    mark = " (fastest)" if other["exact"] else " (fastest by this estimate)"
     asked = " ".join(map(str, own["widths"]))
     rows = [(asked, own)]
     for row in chains:
-        length, fast = len(row["widths"]), " (fastest)" if row is fastest else ""
+        length, fast = len(row["widths"]), mark if row is quickest else ""
         if length in (*LENGTHS, run["deepest"]) or fast:
             like = " (as in this lane)" if length == run["deepest"] else ""
             rows.append((shape(row["widths"]) + like + fast, row))

@@ -101,9 +101,9 @@ def test_a_head_is_asked_with_the_targets_true_features_and_cannot_look_ahead(ki
 
 def test_a_draft_that_is_the_target_is_right_everywhere(found):
     other, itself = found["drafts"]
-    assert itself["splits"] == {} and itself["rejections"] == []
+    assert itself["causes"] == {} and itself["rejections"] == []
     assert found["sides"]["shares"][1] == 1.0 and found["sides"]["only_a"] == 0
-    assert other["splits"] and found["sides"]["neither"] == 0
+    assert other["causes"] and found["sides"]["neither"] == 0
 
 
 def test_greedy_texts_are_the_same_for_every_drafter(target, found):
@@ -134,7 +134,7 @@ def test_every_figure_is_drawn_and_says_in_words_what_it_shows(found, name, look
         "drafts": [
             {
                 **d,
-                "splits": {},
+                "causes": {},
                 "depths": [],
                 "entropies": [],
                 "positions": [],

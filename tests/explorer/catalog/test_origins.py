@@ -51,6 +51,12 @@ def test_no_method_is_older_than_what_it_grew_from():
             assert known[row["parent"]] <= known[name], (row["parent"], name)
 
 
+def test_what_is_different_continues_a_sentence():
+    """ "Unlike Medusa, it lets each head ...": each begins with a verb of the third person."""
+    for name, row in origins.lineage().items():
+        assert re.match(r"[a-z]+(-[a-z]+)?s\b", row["differs"]), (name, row["differs"])
+
+
 def test_a_citation_leaves_out_what_is_not_known():
     row = {"title": "A title", "authors": "", "year": "2024", "link": ""}
     assert origins.cited(row) == "2024. A title"

@@ -47,6 +47,7 @@ MEANT = {
     "EAGLE-3": "eagle3",
     "d2t": "eagle3",
     "Medusa": "medusa",
+    "Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads": "medusa",
     "draft heads": "medusa",
     "tree attention": "specinfer",
     "token tree": "specinfer",

@@ -48,6 +48,19 @@ def test_numbers_and_reasons_of_a_test_are_in_it():
     assert "left: 90%" in read.of("style") and "width: 25%" in read.of("style")
 
 
+def test_the_token_written_after_a_rejection_is_not_said_to_be_drawn():
+    """Greedy decoding writes one too."""
+    text = Reader(card(inspect(made(), 3))["html"]).text
+    assert "written instead in step 1" in text and "resampled in" not in text
+
+
+def test_scores_have_names_for_people():
+    facts = inspect(made(), 3)
+    facts["scores"][0]["parts"] = {"mean_logprob": -0.5, "augmented_sum": 1.0}
+    text = Reader(card(facts)["html"]).text
+    assert "step 1: Σ log p −0.300, rank 1 · mean log p −0.500 · augmented sum 1.000" in text
+
+
 def test_only_a_lane_that_drafts_speaks_of_drafts():
     for trace, says in zip(recorded_runs.traces(), ("Chosen by the model.", NO_DRAFT), strict=True):
         facts = Facts(trace).of(max(Facts(trace).committed)) | {"source": "target", "verdicts": []}

@@ -42,7 +42,7 @@ def sent(update) -> dict:
 def test_visitors_are_offered_what_comes_with_the_app_and_can_send_nothing_else(few):
     offered = {name: text for text, name in panel.offered(few)}
     assert list(offered) == ["llama-tiny", "llama-tiny-draft"]
-    assert all("M parameters, loss " in text for text in offered.values())
+    assert all(" M, loss " in text for text in offered.values())
     assert panel.devices()[:2] == ["auto", "cpu"]
     with gr.Blocks() as demo:
         panel.build(few)

@@ -7,7 +7,7 @@ import pytest
 import segno
 
 from explorer.page import qr_code
-from explorer.page.tabs.traces import show_code
+from explorer.page.tabs.traces import ALONE, SCAN, show_code
 from tests.helpers.server_calls import ask
 
 
@@ -31,3 +31,18 @@ def test_no_text_of_a_link_comes_into_the_picture_and_one_too_long_is_a_sentence
     with pytest.raises(ValueError, match="too long"):
         qr_code.svg("x" * 4000)
     assert show_code(None)["visible"] is False
+
+
+@pytest.mark.parametrize(
+    ("link", "alone"),
+    [
+        ("http://127.0.0.1:7860/#setup=abc", True),
+        ("http://localhost/#setup=abc", True),
+        ("http://[::1]:7860/#setup=abc", True),
+        ("http://192.168.1.4:7860/#setup=abc", False),
+        ("https://demo.example.org/#setup=abc", False),
+        ("http://[::1", False),
+    ],
+)
+def test_a_code_that_no_other_device_can_open_says_so(link, alone):
+    assert (ALONE in show_code(link)["value"], SCAN in show_code(link)["value"]) == (alone, not alone)

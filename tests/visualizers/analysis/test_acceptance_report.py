@@ -59,7 +59,7 @@ def test_the_metrics_of_many_prompts_are_vllms_formulas_over_all_rounds(traces):
     per_prompt = draft["prompts"]
     assert sum(one["num_drafts"] for one in per_prompt) == len(rounds)
     rejections = sum(one["rejections"] for one in per_prompt)
-    assert rejections == sum(draft["splits"].values()) == len(draft["rejections"])
+    assert rejections == sum(draft["causes"].values()) == len(draft["rejections"])
     tested = sum(len(made.tests) for made in rounds)
     assert sum(one["tested"] for one in draft["positions"]) == tested
     assert sum(one["tested"] for one in draft["entropies"]) == tested

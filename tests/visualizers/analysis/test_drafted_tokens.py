@@ -13,19 +13,25 @@ from decoders.trace.trace import Trace
 from tests.helpers import tiny_models
 from tests.helpers.hand_traces import trace_of
 from visualizers.analysis import drafted_tokens as module
+from visualizers.analysis import rejection_causes as causes
 from visualizers.analysis.drafted_tokens import by_entropy, drafted_csv, drafted_tokens, grouped
 
 WORDS = [b"Once", b" the", b" dog", b" cat", b"ing", b"=1+1"]  # token 0 is the prompt
 THE, DOG, CAT, ING, SUM = 1, 2, 3, 4, 5
 
 
-def one_rejection(token: int, instead: int, best: float = 0.9, **verdict) -> Trace:
-    """A draft of two: the first is rejected, the second was never reached."""
+def one_rejection(
+    token: int, instead: int, best: float = 0.9, nats: float = 1.0, guessed: float | None = 0.5, **verdict
+) -> Trace:
+    """A draft of two: the first is rejected, the second was never reached. `guessed`: the draft's own
+    probability of the first.
+    """
+    logprob = None if guessed is None else math.log(guessed)
     return trace_of(
         WORDS,
         [
-            Distribution(0, "target", [[instead, math.log(best)]], 1 - best, 1.0),
-            Propose(1, 0, token, math.log(0.5), "draft"),
+            Distribution(0, "target", [[instead, math.log(best)]], 1 - best, nats),
+            Propose(1, 0, token, logprob, "draft"),
             Propose(2, 1, DOG, math.log(0.5), "draft"),
             Verdict(1, "rejected", **verdict),
             Verdict(2, "never reached"),
@@ -39,19 +45,19 @@ def one_rejection(token: int, instead: int, best: float = 0.9, **verdict) -> Tra
 @pytest.mark.parametrize(
     ("trace", "cause"),
     [
-        (one_rejection(THE, CAT, p=0.0, q=0.5, u=0.1), module.OUTSIDE),
-        (one_rejection(THE, CAT, p=0.3, q=0.5, u=0.9), module.LUCK),
-        (one_rejection(THE, CAT, best=0.5, p=0.3), module.TIE),
-        (one_rejection(THE, CAT, best=0.7, p=0.3), module.OVER),
-        (one_rejection(ING, CAT, p=0.1, q=0.5, u=0.9), module.SPLIT),
-        (one_rejection(THE, ING, p=0.1, q=0.5, u=0.9), module.SPLIT),
-        (one_rejection(THE, CAT, p=0.1, q=0.5, u=0.9), module.OVER),
-        (one_rejection(THE, CAT, p=0.1, q=0.05), module.OTHER),
+        (one_rejection(THE, CAT, p=0.0, q=0.5, u=0.1), causes.OUTSIDE),
+        (one_rejection(THE, CAT, p=0.3, q=0.5, u=0.9), causes.LUCK),
+        (one_rejection(THE, CAT, best=0.5, p=0.3), causes.TIE),
+        (one_rejection(THE, CAT, best=0.7, p=0.3), causes.OVER),
+        (one_rejection(ING, CAT, p=0.1, q=0.5, u=0.9), causes.OVER),
+        (one_rejection(THE, CAT, nats=1.4, p=0.1, q=0.5, u=0.9), causes.UNSURE),
+        (one_rejection(THE, CAT, p=0.1, q=0.05), causes.DOUBT),
+        (one_rejection(THE, CAT, guessed=None, p=0.1), causes.WITHOUT),
     ],
 )
 def test_the_cause_of_a_rejection(trace, cause):
     rejected, behind = drafted_tokens(trace)
-    assert rejected["cause"] == cause and cause in module.CAUSES
+    assert rejected["cause"] == cause and cause in causes.CAUSES
     assert rejected["context"] == "Once" and rejected["instead"] in ("␣cat", "ing")
     assert (rejected["discarded"], behind["fate"], behind["cause"]) == (1, "after a rejection", None)
 
@@ -72,7 +78,7 @@ def test_siblings_that_all_fail_are_not_in_the_tree():
         ],
     )
     rows = drafted_tokens(trace)
-    assert [row["cause"] for row in rows] == [module.MISSING, module.MISSING, None]
+    assert [row["cause"] for row in rows] == [causes.TREE, causes.TREE, None]
     assert [(row["depth"], row["rank"], row["discarded"]) for row in rows] == [
         (1, 1, 1),
         (1, 2, 0),
@@ -80,11 +86,11 @@ def test_siblings_that_all_fail_are_not_in_the_tree():
     ]
     (group,) = grouped(rows, "cause")
     assert group == {
-        "cause": module.MISSING,
+        "cause": causes.TREE,
         "rejected": 2,
         "tested": 2,
         "discarded": 1,
-        "causes": {module.MISSING: 2},
+        "causes": {causes.TREE: 2},
         "example": "Once “␣the”; “␣cat” written instead",
     }
 
@@ -124,7 +130,7 @@ def test_an_imported_lane_says_that_its_file_names_no_rejected_token():
     spec = {"per_step_drafted": [3], "per_step_accepted": [1]}
     record = {"choices": [{"logprobs": {"content": content}}], "metrics": {"speculative_decoding": spec}}
     rows = [row for row in drafted_tokens(from_response(record)) if row["fate"] == "rejected"]
-    assert [(row["cause"], row["token"], row["instead"]) for row in rows] == [(module.HIDDEN, "□", "␣c")]
+    assert [(row["cause"], row["token"], row["instead"]) for row in rows] == [(causes.HIDDEN, "□", "␣c")]
 
 
 @pytest.mark.parametrize("parameters", [{"temperature": 1.0}, {"temperature": 0.0}])
@@ -136,7 +142,7 @@ def test_a_real_lane_has_a_row_for_every_drafted_token_with_the_numbers_of_its_t
     verdicts = [event for step in trace.steps for event in step.of(Verdict) if event.status == "rejected"]
     rejected = [row for row in rows if row["fate"] == "rejected"]
     assert rejected and [(row["p"], row["u"]) for row in rejected] == [(v.p, v.u) for v in verdicts]
-    assert all(row["cause"] in module.CAUSES for row in rejected)
+    assert all(row["cause"] in causes.CAUSES for row in rejected)
     output = trace.output()
     for row in rows:
         if row["fate"] == "accepted":

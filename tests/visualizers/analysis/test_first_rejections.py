@@ -8,7 +8,8 @@ from decoders.lane import Lane, Limits
 from decoders.trace.events import Commit, Distribution, Propose, Verdict
 from tests.helpers import tiny_models
 from tests.helpers.hand_traces import trace_of
-from visualizers.analysis import first_rejections as module
+from visualizers.analysis import rejection_causes as module
+from visualizers.analysis.drafted_tokens import drafted_tokens
 from visualizers.analysis.first_rejections import Alone, counted, first_rejections
 from visualizers.analysis.lane_stats import LaneFacts
 
@@ -43,24 +44,32 @@ KNOWN = [True, True]
 
 
 @pytest.mark.parametrize(
-    ("trace", "alone", "split"),
+    ("trace", "alone", "cause"),
     [
-        (second_rejected(0.5, SURE), None, module.OTHER),
-        (second_rejected(0.49, SURE), None, module.BOTH),
+        (second_rejected(0.5, SURE), None, module.OVER),
+        (second_rejected(0.49, SURE), None, module.DOUBT),
         (second_rejected(0.9, UNSURE), None, module.UNSURE),
         (second_rejected(0.9, UNSURE, siblings=2), None, module.TREE),
         (second_rejected(0.9, UNSURE), Alone(RIGHT, KNOWN), module.DRIFT),
         (second_rejected(0.9, UNSURE), Alone(RIGHT, KNOWN, sees_path=False), module.DEPTH),
         (second_rejected(0.9, UNSURE), Alone(WRONG, KNOWN), module.UNSURE),
-        (second_rejected(0.9, SURE), Alone([None, None], KNOWN), module.OTHER),
+        (second_rejected(0.9, SURE), Alone([None, None], KNOWN), module.OVER),
         (second_rejected(0.9, SURE, siblings=2), Alone(RIGHT, [True, False]), module.VOCABULARY),
     ],
 )
-def test_the_first_cause_that_applies_is_the_rejections(trace, alone, split):
+def test_the_first_cause_that_applies_is_the_rejections(trace, alone, cause):
     (rejection,) = first_rejections(trace, alone=alone)
-    assert rejection["split"] == split and split in module.SPLITS
+    assert rejection["cause"] == cause and cause in module.CAUSES
     assert (rejection["place"], rejection["depth"]) == (1, 2)
     assert (rejection["token"], rejection["instead"]) == ("␣dog", "␣cat")
+
+
+def test_without_the_drafters_guesses_the_report_and_the_table_name_the_same_cause():
+    models = {"target": tiny_models.make(), "draft": tiny_models.make(seed=1)}
+    for strategy, chosen in (("speculative", {"temperature": 0.9}), ("speculative_tree", {})):
+        trace = Lane(strategy, [40, 41, 42], models, chosen, 0, Limits(30)).run()
+        causes = {row["node"]: row["cause"] for row in drafted_tokens(trace)}
+        assert all(causes[one["node"]] == one["cause"] for one in first_rejections(trace))
 
 
 def test_a_first_guess_neither_drifts_nor_is_deep():
@@ -77,7 +86,7 @@ def test_a_first_guess_neither_drifts_nor_is_deep():
         ],
     )
     (rejection,) = first_rejections(trace, alone=Alone([True], [True]))
-    assert rejection["split"] == module.OTHER
+    assert rejection["cause"] == module.OVER
 
 
 def test_a_round_has_at_most_one_rejection_and_there_the_target_resamples():

@@ -50,6 +50,18 @@ def test_speed_by_length_of_a_chain():
     assert caption(untimed) == "No forward of draft and target was timed."
 
 
+def test_a_caption_calls_a_chain_fastest_only_where_ranges_do_not_overlap():
+    def chain(length, low, high):
+        return {"widths": [1] * length, "speedup": [low, high]}
+
+    report = {"exact": True, "chains": [chain(1, 1.1, 1.2), chain(2, 1.3, 1.9), chain(3, 1.2, 1.4)]}
+    assert what_if.which_is_fastest(report) == (
+        "Which chain is fastest is not known: the ranges of chains of 2 and 3 overlap."
+    )
+    report["chains"][1]["speedup"] = [1.5, 1.9]
+    assert what_if.which_is_fastest(report) == "A chain of 2 would be fastest: 1.50 to 1.90 × plain decoding."
+
+
 def test_distance_to_the_target():
     state = analyses()["proof"]
     figure = losslessness.distance_to_target(state, 2)

@@ -79,7 +79,7 @@ class Tokens:
                 ["cell:accepted", "■", "accepted", "accepted"],
                 ["cell:tolerated", "≈", "tolerated", "accepted, though not the target's best"],
                 ["cell:rejected", "✕", "rejected", "rejected"],
-                ["cell:resampled", "◆", "resampled", "resampled, or two paths meet"],
+                ["cell:resampled", "◆", "resampled", "the target's own instead, or two paths meet"],
                 ["cell:bonus", "★", "bonus", "bonus"],
                 ["cell:finished", "■", "finished", "finished text"],
                 ["cell:prompt", "□", "soft", "opened"],

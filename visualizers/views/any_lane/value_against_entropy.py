@@ -19,7 +19,8 @@ from visualizers.scene.layout import Columns, Layout, heading
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, has, view
-from visualizers.views.any_lane.values_per_token import SCALED, number, shown
+from visualizers.scene.words import score_name
+from visualizers.views.any_lane.values_per_token import SCALED, number
 
 PANELS = 2
 BITS = 8  # columns of one bit each: the window moves where entropies exceed 7.5
@@ -114,7 +115,7 @@ class ValueAgainstEntropy:
                 ops += self._point(score, node, bits, words)
         if not ops:
             return []
-        lead = "; ".join(f"{shown(name)} {cloud.together()}" for name, cloud in self.clouds.items())
+        lead = "; ".join(f"{score_name(name)} {cloud.together()}" for name, cloud in self.clouds.items())
         count = max(len(cloud.bits) for cloud in self.clouds.values())
         rest, short = (
             f": correlation with the entropy, over {many(count, 'token')}.",
@@ -154,4 +155,4 @@ class ValueAgainstEntropy:
         """The name of a number that occurs for the first time, above its panel."""
         high, panel = score.scale, f"h{len(self.clouds)}"
         self.clouds[score.name] = Cloud(scale=Scale(MIN_SPAN * high, 0.0, high))
-        return scene.Change(panel, lead=shown(score.name), heading=f", between 0 and {high:g}")
+        return scene.Change(panel, lead=score_name(score.name), heading=f", between 0 and {high:g}")

@@ -12,6 +12,7 @@ from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
 from visualizers.scene.view import Header, Reads, view
+from visualizers.scene.words import score_name
 
 # the looks of as many values as there is room for
 LOOKS = ({"role": "ink", "glyph": "dot", "dash": ""}, {"role": "live", "glyph": "diamond", "dash": "dash"})
@@ -108,33 +109,30 @@ class ValuesPerToken:
         at = len(self.names)
         self.names.append(name)
         self.seen[name] = []
-        return scene.Row(f"r{at}", panel="bars", y0=at, y1=at + 1, text=shown(name), rule=False)
+        return scene.Row(f"r{at}", panel="bars", y0=at, y1=at + 1, text=score_name(name), rule=False)
 
     def _heading(self) -> list[Op]:
         """The newest numbers, and the range of each so far."""
         if not self.names:
             return []
-        lead = ", ".join(f"{shown(name)} {self.seen[name][-1]:.2f}" for name in self.names)
-        spans = (f"{shown(n)} from {min(self.seen[n]):.2f} to {max(self.seen[n]):.2f}" for n in self.names)
+        lead = ", ".join(f"{score_name(name)} {self.seen[name][-1]:.2f}" for name in self.names)
+        spans = (
+            f"{score_name(n)} from {min(self.seen[n]):.2f} to {max(self.seen[n]):.2f}" for n in self.names
+        )
         means = ", ".join(f"{sum(self.seen[n]) / len(self.seen[n]):.2f}" for n in self.names)
         rest = {"heading": f"; so far {', '.join(spans)}.", "short": f"; on average {means}."}
         return [scene.Change("heading", lead=lead.replace("-", "−"), **rest)]
 
 
-def shown(name: str) -> str:
-    """`top_p`: `top p`."""
-    return name.replace("_", " ")
-
-
 def number(score) -> str:
     """`temperature 0.53`."""
-    return f"{shown(score.name)} {score.total:.2f}".replace("-", "−")
+    return f"{score_name(score.name)} {score.total:.2f}".replace("-", "−")
 
 
 def extra(score) -> str:
     """What else was recorded: `entropy 1.20, kept 4`."""
     text = (
-        f"{shown(name)} {int(value) if value == int(value) else round(value, 2)}"
+        f"{score_name(name)} {int(value) if value == int(value) else round(value, 2)}"
         for name, value in score.parts.items()
     )
     return ", ".join(text)

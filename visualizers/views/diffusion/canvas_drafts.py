@@ -5,6 +5,7 @@ filled). A forward is a small tree: the current canvas is at the left, and right
 may follow it. Knows no strategy.
 """
 
+from decoders.explain.verdicts import status_in_words
 from decoders.trace.events import Cell, Forward, Propose
 from decoders.trace.number_format import many
 from visualizers import scene
@@ -144,7 +145,7 @@ class CanvasDrafts:
             "merged": "the same canvas was reached in another order",
             "never reached": "after a rejected draft, so not looked at",
         }.get(verdict.status, "")
-        first = self.nodes.reason(verdict) or f"{self._words(cells)}: {verdict.status}"
+        first = self.nodes.reason(verdict) or f"{self._words(cells)}: {status_in_words(verdict.status)}"
         hover = [first, ", ".join(numbers) or explanation]
         state = STATES[verdict.status]
         return self._box(f"{event.node}", x, y, self._short(cells), state, fill, glyph, hover)

@@ -7,6 +7,7 @@ strategy.
 
 import math
 
+from decoders.explain.verdicts import status_in_words
 from decoders.trace.events import Distribution
 from visualizers import scene
 from visualizers.scene import sizes
@@ -97,7 +98,7 @@ class CommonNoise:
     def _token(self, column: int, event, state: str, verdict) -> Op:
         says = [f"{self.nodes.word(event.token)}: {state}"]
         if reason := self.nodes.reason(verdict):
-            says = [f"{self.nodes.word(event.token)}: {verdict.status}", reason]
+            says = [f"{self.nodes.word(event.token)}: {status_in_words(verdict.status)}", reason]
         glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
         place = {"x": column, "y": self.y + TOKEN / 2, "w": 0.96, "h": TOKEN, "panel": "rounds"}
         words = {"text": self.nodes.word(event.token), "hover": says, "node": event.node}

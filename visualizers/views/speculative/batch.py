@@ -63,7 +63,7 @@ class Batch:
                 ["cell:hatched", "▨", "soft", "padding"],
                 ["cell:accepted", "■", "accepted", "accepted"],
                 ["cell:rejected", "✕", "rejected", "rejected"],
-                ["cell:resampled", "◆", "resampled", "resampled by the target"],
+                ["cell:resampled", "◆", "resampled", "the target's own instead"],
                 ["cell:bonus", "★", "bonus", "bonus"],
                 ["cell:chosen", "■", "chosen", "decoded without a guess"],
                 ["cell:unreached", "◌", "unreached", "never reached"],

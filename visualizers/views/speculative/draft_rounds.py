@@ -9,6 +9,7 @@ propose and verify; knows none by name.
 from dataclasses import replace
 from typing import Any
 
+from decoders.explain.verdicts import status_in_words
 from decoders.trace.costs import Costs, DraftRound
 from decoders.trace.events import Verdict
 from decoders.trace.number_format import many
@@ -70,7 +71,7 @@ class DraftRounds:
                 ["cell:accepted", "■", "accepted", "accepted"],
                 ["cell:tolerated", "≈", "tolerated", "accepted, though not the target's best"],
                 ["cell:rejected", "✕", "rejected", "rejected"],
-                ["cell:resampled", "◆", "resampled", "resampled by the target"],
+                ["cell:resampled", "◆", "resampled", "the target's own instead"],
                 ["cell:bonus", "★", "bonus", "bonus"],
                 ["cell:chosen", "■", "chosen", "decoded without a draft"],
                 ["cell:unreached", "◌", "unreached", "drafted, never reached"],
@@ -259,9 +260,13 @@ class DraftRounds:
         if verdict is None:
             return [f"{lines[0]}  drafted, not verified"]
         numbers = compared(verdict)
-        first = f"{lines[0]}  {verdict.status}" + (f": {numbers}" if numbers else "")
+        first = f"{lines[0]}  {status_in_words(verdict.status)}" + (f": {numbers}" if numbers else "")
         siblings = [n for n, e in by_node.items() if event and e.parent == event.parent and n != node]
-        words = [f"{self.nodes.text(n)} {verdicts[n].status}" for n in siblings[:4] if n in verdicts]
+        words = [
+            f"{self.nodes.text(n)} {status_in_words(verdicts[n].status)}"
+            for n in siblings[:4]
+            if n in verdicts
+        ]
         second = self.nodes.reason(verdict) or ("same place: " + ", ".join(words) if words else "")
         return [first, *([second] if second else []), *source_lines(event.source if event else None)]
 

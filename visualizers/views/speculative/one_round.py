@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 
+from decoders.explain.verdicts import status_in_words
 from decoders.trace.number_format import many
 from decoders.trace.reasons import Code
 from decoders.trace.scores import Measure
@@ -33,6 +34,7 @@ WRITERS = {"draft 2": " ²", "draft 3": " ³", "draft 4": " ⁴"}  # which draft
 TICK = 0.035  # width of the tick at u, in columns
 RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above this many nodes
 SETTLED = ["accepted", "resampled", "bonus", "chosen", "forced", "finished"]
+PUNCTUATION = ".,:;'`-_·"  # of few pixels: named in quotes
 # a watched number is near the heading above the first, and drawn no higher than the second; in limits
 HIGH, MAX_WATCHED = 0.7, 3.0
 ORDER = [*SETTLED, "rejected", "live", "pruned", "unreached"]  # of siblings, top to bottom
@@ -65,7 +67,7 @@ class OneRound:
             legend=[
                 ["node:accepted", "●", "accepted", "accepted: u lies in the filled part, often min(1, p/q)"],
                 ["node:rejected", "✕", "rejected", "rejected"],
-                ["node:resampled", "◆", "resampled", "resampled by the target"],
+                ["node:resampled", "◆", "resampled", "the target's own instead"],
                 ["node:bonus", "★", "bonus", "bonus"],
                 ["node:unreached", "○", "unreached", "never reached"],
             ],
@@ -180,7 +182,7 @@ class OneRound:
                     x=0,
                     y=rows[root],
                     state="chosen",
-                    text=self.nodes.text(root),
+                    text=self._name(root),
                     hover=["the text so far ends here"],
                 )
             )
@@ -254,7 +256,7 @@ class OneRound:
             x=x,
             y=y,
             state=state,
-            text=self.nodes.text(node) + WRITERS.get(event.source, ""),
+            text=self._name(node) + WRITERS.get(event.source, ""),
             bold=state not in ("unreached", "live", "pruned"),
             priority={"unreached": 7, "rejected": 0, "resampled": 0}.get(state, 2),
             hover=self._hover(event, verdict),
@@ -272,7 +274,7 @@ class OneRound:
         )
         if verdict is None or state not in ("accepted", "rejected") or verdict.p is None:
             if state in ("resampled", "bonus") and verdict is not None:
-                mark.note, mark.note_more = f"p {three_digits(verdict.p)}", verdict.status
+                mark.note, mark.note_more = f"p {three_digits(verdict.p)}", status_in_words(verdict.status)
                 mark.note_priority = 1
             return [edge, mark]
         no_q = event.source == "draft" or any(reason.code is Code.CERTAIN_DRAFT for reason in verdict.why)
@@ -303,12 +305,17 @@ class OneRound:
         look = {"align": "left", "priority": 1 if state == "rejected" else 3, "stack": True}
         return [*marks, scene.Label(f"l{node}", **where, text=words, **look)]
 
+    def _name(self, node: int) -> str:
+        """The token above its node; a dot or a comma alone would be lost on the node's own mark."""
+        text = self.nodes.text(node)
+        return f"“{text}”" if len(text) == 1 and text in PUNCTUATION else text
+
     def _hover(self, event, verdict) -> list[str]:
         text = self.nodes.text(event.node)
         if verdict is None:
             q = f", q {three_digits(math.exp(min(0.0, event.logprob)))}" if event.logprob is not None else ""
             return [f"{text}  drafted, not verified{q}"]
         numbers = compared(verdict)
-        first = f"{text}  {verdict.status}" + (f": {numbers}" if numbers else "")
+        first = f"{text}  {status_in_words(verdict.status)}" + (f": {numbers}" if numbers else "")
         reason = self.nodes.reason(verdict)
         return [first, *([reason] if reason else []), *source_lines(event.source)]

@@ -7,6 +7,7 @@ shows its own round. Knows no strategy.
 
 from dataclasses import dataclass, field, replace
 
+from decoders.explain.verdicts import status_in_words
 from decoders.trace.events import Propose, Step, Verdict
 from decoders.trace.number_format import many
 from decoders.trace.scores import OTHERS, ScoreName, Table
@@ -82,7 +83,7 @@ class SuffixTree:
                 ["node:accepted", "●", "accepted", "drafted and accepted"],
                 ["node:rejected", "✕", "rejected", "drafted and rejected"],
                 ["node:unreached", "○", "unreached", "drafted, never reached"],
-                ["node:resampled", "◆", "resampled", "resampled by the target"],
+                ["node:resampled", "◆", "resampled", "the target's own instead"],
                 ["node:bonus", "★", "bonus", "bonus"],
                 ["node:pruned", "·", "pruned", "followed too, not drafted (in front: not matched)"],
                 [
@@ -191,7 +192,7 @@ class SuffixTree:
     def _hover(
         self, node: int, count: float | None, total: float, verdict: Verdict | None, source: str
     ) -> list[str]:
-        word, status = self.nodes.text(node), f"  {verdict.status}" if verdict else ""
+        word, status = self.nodes.text(node), f"  {status_in_words(verdict.status)}" if verdict else ""
         often = "" if not total else "; it never followed here" if count is None else followed(count, total)
         reason = self.nodes.reason(verdict) if verdict else None
         return [f"{word}{status}{often}", *([reason] if reason else []), *source_lines(source)][:2]

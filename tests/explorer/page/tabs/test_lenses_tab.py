@@ -10,6 +10,7 @@ from decoders.lenses.registry import lenses, look
 from decoders.trace.costs import Costs
 from decoders.trace.events import Commit, Distribution
 from explorer.page.tabs import lenses as tab
+from explorer.page.tabs import on_screen
 from explorer.runs.scheduler import GONE
 from visualizers.figures import caption
 
@@ -76,7 +77,8 @@ def test_a_token_of_the_inspector_is_read_from_what_stands_before_it(show, told,
 
 
 def test_what_cannot_be_looked_at_is_said(show, told):
-    assert show("", "logit", {})["says"] == tab.NONE
+    assert show(on_screen.NO_RUN, "logit", {})["says"] == tab.NONE
+    assert show("", "logit", {})["says"] == on_screen.READING  # nobody knows yet whether there is a lane
     assert show(told([], {"run": "gone"}), "logit", {})["says"] == tab.escaped(GONE)
     assert show(told(ALL), "logit", {"positions": 0})["says"].startswith("positions must be a whole number")
     assert "No tuned lens is trained for" in show(told(ALL), "tuned", {})["says"]

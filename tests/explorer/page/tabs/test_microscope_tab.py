@@ -8,9 +8,11 @@ import pytest
 from explorer.page.tabs import microscope as tab
 from explorer.page.tabs import other_machine, what_if
 from explorer.page.tabs.metrics import value_text
+from explorer.page.tabs.on_screen import NO_RUN, READING
 from explorer.runs.scheduler import GONE
 from visualizers.analysis import speculation_report
-from visualizers.analysis.drafted_tokens import CAUSES, drafted_tokens
+from visualizers.analysis.drafted_tokens import drafted_tokens
+from visualizers.analysis.rejection_causes import CAUSES
 from visualizers.analysis.roofline import DEVICES, DRAFT, TARGET
 from visualizers.figures import caption
 from visualizers.figures.theme import theme
@@ -107,13 +109,15 @@ def test_a_stranger_and_nonsense_are_told_so_in_a_sentence(events, told, name):
 
 
 def test_without_a_lane_that_drafts_it_says_what_to_do(events, told):
-    for value in ("", told([]), told([(0, 1, 99)])):
+    for value in (NO_RUN, told([]), told([(0, 1, 99)])):
         seen = answer(events["show_lane"](value, "light", 1, None))
         assert seen["words"] == [tab.NONE] and seen["shown"] == [False] and not seen["figures"]
         assert answer(events["show_shapes"](value, "light", 1, "1", 0))["shown"] == [False]
     assert "Choose a speculative strategy in Decode" in tab.NONE and tab.NONE.endswith("press Run.")
-    seen = answer(events["show_machine"]("", "light", False, *NUMBERS))
+    seen = answer(events["show_machine"](NO_RUN, "light", False, *NUMBERS))
     assert seen["words"] == [other_machine.NONE]
+    assert answer(events["show_lane"]("", "light", 1, None))["words"] == [READING]
+    assert answer(events["show_machine"]("", "light", False, *NUMBERS))["words"] == [READING]
 
 
 def test_metrics_are_counts_shares_and_lists():
@@ -137,10 +141,6 @@ def test_other_shapes_are_those_that_are_typed(events, run, told):
     assert table["this lane, measured"][1] == f"{found['run']['tokens']:.2f}"
     assert table["2 1"][1] == span(found["own"]["tokens"], 2)
     assert table["2 1"][3] == str(found["own"]["size"])
-    best = max(found["chains"], key=lambda row: row["speedup"][0])
-    (fastest,) = [row for name, row in table.items() if name.endswith("(fastest)")]
-    assert fastest[0].startswith(shape(best["widths"]))
-    assert fastest[4] == f"{span(best['speedup'], 2)} × plain decoding"
     longer = found | {"run": found["run"] | {"deepest": 5}}  # 5 is none of the lengths that are always listed
     names = [name for name, *_ in what_if.cells(longer)]
     assert sum(name.startswith("chain of 5 (as in this lane)") for name in names) == 1
@@ -152,6 +152,21 @@ def test_other_shapes_are_those_that_are_typed(events, run, told):
         said = answer(events["show_shapes"](told(ALL), "light", None, "1", below))
         assert "Stop below takes a probability from 0 to 1" in said["words"][0]
     assert what_if.levels("3 2,1") == [3, 2, 1]
+
+
+def test_a_chain_is_called_fastest_only_where_no_other_can_be_as_fast(events, run, told):
+    found = what_if.what_if(run.records[1].trace, 99, [2, 1], 0.1)
+    chains = [row | {"speedup": [1.0, 1.5]} for row in found["chains"]]
+    chains[2] |= {"speedup": [1.4, 1.4]}
+    overlap = found | {"chains": chains, "exact": True}
+    assert not any("fastest" in name for name, *_ in what_if.cells(overlap))
+    chains[2] |= {"speedup": [1.6, 2.0]}
+    sure = [row for row in what_if.cells(overlap) if row[0].endswith("(fastest)")]
+    assert [(row[0].split(" (")[0], row[4]) for row in sure] == [
+        (shape([1, 1, 1]), "1.60 to 2.00 × plain decoding")
+    ]
+    guessed = [name for name, *_ in what_if.cells(overlap | {"exact": False})]
+    assert sum(name.endswith("(fastest by this estimate)") for name in guessed) == 1
 
 
 # ---- another machine ---------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.page.tabs.on_screen import screen
+from explorer.page.tabs.on_screen import NO_RUN, screen
 from explorer.runs.scheduler import GONE
 from explorer.schema import Malformed
 
@@ -16,7 +16,7 @@ def test_lanes_are_those_of_the_run_with_the_steps_that_are_shown(runs, run, tol
         (0, 2, len(run.records[0].rows)),
     ]
     assert [one.title for one in found.lanes] == ["1 Speculative decoding", "2 Greedy"]
-    assert screen(runs, "") is None
+    assert screen(runs, "") is None and screen(runs, NO_RUN) is None
 
 
 def test_a_key_changes_with_what_is_shown_and_with_nothing_else(runs, told):

@@ -56,6 +56,13 @@ def test_a_token_of_a_further_draft_model_has_its_number():
     assert run([tested])["n4"]["hover"][-1] == "drafted from the second draft model"
 
 
+def test_a_dot_is_named_in_quotes_so_that_it_is_seen_beside_its_own_mark():
+    words = [".", ",", " big", "a", "<b>"]
+    marks = fold(OneRound, [[draft(2, 1, 0)]], [3, 1], words)[0]
+    assert marks["n2"]["text"] == "“.”"
+    assert [m["text"] for m in of_kind(marks, "node") if m["state"] == "chosen"] == ["“,”"]
+
+
 def test_a_chance_that_the_method_tells_fills_the_bar():
     events = round_of()
     events[4].acceptance = 0.25  # of node 2, whose p / q is 0.8
