@@ -4,8 +4,29 @@ import math
 from collections.abc import Callable
 
 from decoders.trace import moments
+from decoders.trace.costs import Costs
+from decoders.trace.events import Propose
 from decoders.trace.moments import Moment
+from decoders.trace.node_index import NodeIndex
 from decoders.trace.number_format import many, number
+from decoders.trace.token_text import visible
+from decoders.trace.trace import Trace
+
+
+def told(trace: Trace) -> list[tuple[int, str]]:
+    """The moments of a trace in order: its step, counted from 1, and its sentence."""
+    nodes, costs = NodeIndex(trace.prompt), Costs()
+    fold, made = moments.Moments(nodes), []
+
+    def text(token: int) -> str:
+        return visible(trace.vocabulary.get(token, b"?"))
+
+    for step in trace.steps:
+        for event in step.of(Propose):
+            nodes.add(event)
+        found = fold.feed(step, costs.add(step))
+        made += [(step.index + 1, sentence(one, lambda node: text(nodes.token[node]), text)) for one in found]
+    return made
 
 
 def sentence(moment: Moment, node_text: Callable[[int], str], token_text: Callable[[int], str]) -> str:

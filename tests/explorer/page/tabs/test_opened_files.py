@@ -101,7 +101,7 @@ def test_every_tab_that_follows_the_run_is_drawn(events, runs, opened, said):
         "show_machine": ("light", False, *NUMBERS),
         "show_comparison": ("light", "seconds", next(iter(LIKELIHOODS)), None),
         "show_lane": ("light", None, None),
-        "show_rejections": (None, None, None),
+        "show_rejections": (None, None, None, None, None),
     }.items():
         answer = events[name](said, *more)
         assert answer and all(isinstance(component, gr.blocks.Block) for component in answer), name
