@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from decoders.refusal import Refusal
-from decoders.trace.breakpoints import Condition
+from decoders.trace.breakpoints import Condition, parse_all
 from decoders.trace.trace import Trace
 from explorer.off_loop import soon
 from explorer.runs import kept, stepping
@@ -36,8 +36,8 @@ GONE = (
     "This run is gone: the app keeps a limited number of runs, and newer ones took its place. What is on "
     "screen stays; press Run to decode again."
 )
-ASKED = ("prompt", "max_new_tokens", "chat")  # fields of a request that a run keeps as the user gave them
-KEPT = (*ASKED, "stop_when")
+# Fields of a request that a run keeps as the user gave them.
+ASKED = ("prompt", "max_new_tokens", "chat", "stop_when")
 FULL = f"A run has at most {MAX_LANES} lanes: remove one with ×, then branch again."
 
 
@@ -69,9 +69,8 @@ class Runs:
         Refusal with one sentence if there is no room or are no models.
         """
         asked = {name: getattr(request, name) for name in ASKED}
-        asked |= {"stop_when": [str(condition) for condition in request.stop_when]}
-        make = lambda: self.make_lanes(request)
-        return self.begin(make, session, asked, state, request.models, Breakpoints(request.stop_when))
+        make, breakpoints = lambda: self.make_lanes(request), Breakpoints(parse_all(request.stop_when))
+        return self.begin(make, session, asked, state, request.models, breakpoints)
 
     def begin(
         self,
@@ -91,7 +90,7 @@ class Runs:
         if all(refused):
             raise NoLane(refused)
         run = Run(secrets.token_urlsafe(18), session, records, state, models=models, refused=refused)
-        run.asked = {name: asked[name] for name in KEPT if name in asked}
+        run.asked = {name: asked[name] for name in ASKED if name in asked}
         run.breakpoints = breakpoints or run.breakpoints
         with self.wake:
             self._enter(run)
@@ -111,7 +110,7 @@ class Runs:
                 costs.add(step)
                 record.add(step, row(costs, step.seconds, None))
         run = Run(run_id or secrets.token_urlsafe(18), session, records, "done")
-        run.asked = {name: asked[name] for name in KEPT if name in asked} if asked else {}
+        run.asked = {name: asked[name] for name in ASKED if name in asked} if asked else {}
         with self.wake:
             if run_id is None:
                 self._make_room(session)
@@ -181,7 +180,7 @@ class Runs:
         """Gives a run other breakpoints, from its next step on."""
         with self.wake:
             run.breakpoints = Breakpoints(conditions)
-            run.asked["stop_when"] = [str(condition) for condition in conditions]
+            run.asked["stop_when"] = tuple(map(str, conditions))
 
     def snapshot(self, run: Run) -> list[Trace]:
         """The run's traces between two steps; the copies do not change while the run continues."""

@@ -19,7 +19,7 @@ from decoders.models.catalog import by_role
 from decoders.refusal import Refusal
 from decoders.strategy import shortened
 from decoders.trace import given_tokens as beginnings
-from decoders.trace.breakpoints import Condition, parse_all
+from decoders.trace.breakpoints import parse_all
 from explorer.off_loop import encoded, soon
 from explorer.runs import MAX_LANES
 from explorer.schema import Asked, Typed, Value, Whole, read
@@ -139,7 +139,7 @@ class RunRequest:
     lanes: tuple[LaneRequest, ...]
     models: Choice | None = None
     chat: dict | None = None
-    stop_when: tuple[Condition, ...] = ()
+    stop_when: tuple[str, ...] = ()
 
 
 def check(given: Setup | dict) -> RunRequest:
@@ -158,7 +158,7 @@ def check(given: Setup | dict) -> RunRequest:
         tuple(checked_lane(lane, number) for number, lane in enumerate(setup.lanes, 1)),
         check_models(setup.models),
         check_chat(setup.chat),
-        parse_all(setup.stop_when),
+        tuple(map(str, parse_all(setup.stop_when))),
     )
 
 

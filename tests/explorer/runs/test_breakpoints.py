@@ -65,7 +65,7 @@ def test_other_conditions_hold_from_the_next_step_on_and_an_ended_run_tells_all(
     assert paused(runs, run, at)
     conditions = parse_all(["token = w0", "token = w5"])
     runs.stop_when(run, conditions)
-    assert run.asked["stop_when"] == ["token = w0", "token = w5"]
+    assert run.asked["stop_when"] == ("token = w0", "token = w5")
     runs.control(run.id, "resume")
     while run.state != "done":
         assert paused(runs, run, at) is not None or run.state == "done"
@@ -79,5 +79,5 @@ def test_a_run_keeps_its_conditions_for_a_saved_file(house):
     lanes = [ScriptedLane(words(2)), ScriptedLane(words(2))]
     runs, run, at = started(house, lanes, " Entropy >  4")
     drain(runs, run.id, at)
-    assert run.asked["stop_when"] == ["entropy > 4"]
+    assert run.asked["stop_when"] == ("entropy > 4",)
     assert asyncio.run(runs.pull(run.id, at, 0.0))["stopped"] is None
