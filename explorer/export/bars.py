@@ -168,7 +168,7 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
         settings(
             examples(prompts),
             labelled("tokens", h("input", number), "tokens"),
-            None if around.saved else button("stopWhen", "Stop when …", STOPS, expanded="false"),
+            None if around.saved else button("stopWhen", "Stop when …", STOPS, "stop-when", expanded="false"),
         ),
         h("div", "buttons", *pressed, more),
     ]

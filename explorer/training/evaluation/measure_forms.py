@@ -13,7 +13,7 @@ from decoders.models.loading import load
 from decoders.search.planned.fill_in_middle import sentinels
 from decoders.search.planned.topic_tokens import sentences
 from explorer.corpus import read_stories
-from explorer.experiments.statistics import paired
+from explorer.experiments.statistics import lead
 from explorer.experiments.topic_plans import BARE, Text, begun, covered, forced, table_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
 from explorer.training.evaluation.findings import Findings
@@ -95,7 +95,7 @@ def steered(model: LoadedModel, chosen: list[Text]) -> dict[str, dict]:
     base = scores[BARE]
     coverage = {}
     for way, numbers in scores.items():
-        gap, error = paired([x - y for x, y in zip(numbers, base, strict=True)])
+        gap, error = lead(numbers, base)
         coverage[way] = {"F1": fmean(numbers), "ahead": gap, "2 s.e.": 2 * error}
     print(coverage, flush=True)
     return {"topics": plans, "coverage": coverage}

@@ -10,7 +10,7 @@ from decoders.models.loading import load
 from decoders.search.planned.content_plans import plan_beams
 from decoders.search.planned.discourse_units import f1
 from explorer.experiments.plans_and_summaries import adherences, sheets
-from explorer.experiments.statistics import paired
+from explorer.experiments.statistics import lead
 from explorer.experiments.topic_plans import Text
 from explorer.training.evaluation.findings import Findings
 from explorer.training.evaluation.lanes import model_with
@@ -26,7 +26,7 @@ def measure(folder: Path, corpus: Path) -> Findings:
     """Whether summaries follow plans, and how topics steer."""
     model, asked = load(str(folder)), sheets(SHEETS, "measured")
     kept, others = adherences(model, asked)
-    gap, error = paired([a - b for a, b in zip(kept, others, strict=True)])
+    gap, error = lead(kept, others)
     result = {"its plan": fmean(kept), "another plan": fmean(others), "ahead": gap, "2 s.e.": 2 * error}
     print(result, flush=True)
     plans = steered(model, [Text(sheet.prompt, sheet.summary) for sheet in asked[:STEERED]])
