@@ -9,6 +9,7 @@ from explorer.export.drawings import listed, prose_html, scene_html
 from explorer.export.fields import panel
 from explorer.markup import Html, h, joined
 
+PRINT_WIDTHS = {84: "one column", 120: "1.5 columns", 174: "full width"}  # mm, as journals have them
 LEAVE = "Leave the lesson; the lanes stay"
 RESTART = "Restores the lesson's lanes and decodes them again"
 PRESENT = (
@@ -27,7 +28,13 @@ MENU = [
         False,
     ),
     ("picture png", "Picture (PNG)", "This view {seen}, with its heading and costs", True),
-    ("picture", "Picture (SVG)", "The same as vector graphics, for print", True),
+    ("picture", "Picture (SVG)", "The same as vector graphics", True),
+    (
+        "print",
+        "Figure for print …",
+        "This view {seen} as wide as a paper's column, in letters of 8 pt and more (SVG), and its caption",
+        False,
+    ),
     (
         "slide png",
         "Slide (PNG, 16:9)",
@@ -107,6 +114,10 @@ def lane_menu(saved: bool) -> Html:
         for name, text, title, anywhere in MENU
         if anywhere or not saved
     ]
+    if not saved:
+        widths = {f"print {mm}": f"{name[0].upper()}{name[1:]}, {mm} mm" for mm, name in PRINT_WIDTHS.items()}
+        for name, text in (widths | {"caption": "Copy its caption"}).items():
+            entries.append(h("button", item | {"value": name, "class": "of-print", "hidden": True}, text))
     look = {"role": "menu", "aria-label": "Save this lane", "hidden": True}
     return h("div", part("menu", "lane-menu") | look, *entries)
 

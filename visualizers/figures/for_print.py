@@ -1,8 +1,7 @@
 """A view of a trace as a figure for a paper: an SVG as wide as its column, in millimetres, with letters of at
 least 8 pt, and a caption.
 
-    printed = for_print(trace, "draft_rounds", width_mm=84)
-    Path("rounds.svg").write_text(printed.svg)
+    for_print(trace, "draft_rounds", width_mm=84).save("rounds.svg")
 
 Title, sentences and costs are in the caption, not in the picture. A run that is too wide is broken into lines
 where rounds end, or between columns. Words are outlines, so that they look the same everywhere.
@@ -12,10 +11,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from html import escape
+from pathlib import Path
 from zlib import crc32
 
 import plotly.graph_objects as go
 
+from decoders import files
 from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from visualizers.figures.outlines import definitions, span_width, spans, widest, words
@@ -38,7 +39,6 @@ from visualizers.figures.theme import MONO, Theme, theme
 from visualizers.figures.wrapping import LINE
 from visualizers.scene.marks import Op
 
-WIDTHS = {84: "one column", 120: "one and a half columns", 174: "full width"}  # in mm, as journals have them
 NARROWEST, BROADEST = 60, 1000  # mm
 PAGE = 240  # mm that a page has for a figure
 LETTER, TYPE = 11, 8  # pixels of the smallest letters in a figure, and their size in print in points
@@ -65,6 +65,16 @@ class Printed:
     caption: str
     width_mm: float
     height_mm: float
+
+    def save(self, path: str | Path) -> None:
+        """Writes the picture, and the caption beside it as text. Raises Refusal with one sentence unless the
+        name ends in .svg.
+        """
+        path = Path(path)
+        if path.suffix != ".svg":
+            raise Refusal(f"A figure for print is saved as .svg, not as {path.name}.")
+        files.write(path, self.svg)
+        files.write(path.with_suffix(".txt"), f"{self.caption}\n")
 
     @property
     def note(self) -> str:
@@ -100,8 +110,7 @@ def for_print(
     Raises Refusal with one sentence for a width that is no paper's, an unknown view, or a step that is not
     there.
     """
-    if not NARROWEST <= width_mm <= BROADEST:
-        raise Refusal(f"A figure is {NARROWEST} to {BROADEST} mm wide, not {width_mm:g}.")
+    check_width(width_mm)
     if step is not None and not 0 <= step <= len(trace.steps):
         raise Refusal(f"The trace has {len(trace.steps)} steps; choose one of 0 to {len(trace.steps)}.")
     shown, colours, wide = picture(trace, view or first_view(trace), step), theme("light"), width_mm / MM
@@ -111,6 +120,12 @@ def for_print(
         made, turned = fitted(trace, shown, colours, wide)
     text = caption(trace, shown, made, step)
     return drawn(made, turned, text, wide, width_mm)
+
+
+def check_width(width_mm: float) -> None:
+    """Raises Refusal with one sentence for a width that no figure for print has."""
+    if not NARROWEST <= width_mm <= BROADEST:
+        raise Refusal(f"A figure for print is {NARROWEST} to {BROADEST:,} mm wide, not {width_mm:g} mm.")
 
 
 # ---- the figure in the right width -------------------------------------------------------------------
@@ -134,7 +149,7 @@ def fitted(trace: Trace, shown: Picture, colours: Theme, wide: float) -> tuple[g
     fit = plan_of(shown, drawn_at, shared)
     if turned:
         room, _ = fit.rooms[row]
-        turned = [{**one, "axis": room.axis, "top": room.y0} for one in turned]
+        turned = [{**one, "axis": room.axis, "top": one["y"] - one["h"] / 2} for one in turned]
     return narrowed(placed(trace, shown, fit, colours, None), column), turned
 
 
@@ -198,7 +213,7 @@ def upright(shown: Picture, panel: str) -> tuple[Picture, list[Op]]:
     marks = []
     for mark in shown.marks:
         if mark["id"] == panel:
-            mark = {**mark, "px": high}
+            mark = {**mark, "px": high * abs(mark["y1"] - mark["y0"]) / cells[0]["h"]}
         elif mark["kind"] == "panel" and mark["id"] in labelled and mark.get("px"):
             mark = {**mark, "px": SYMBOLS}
         elif mark["kind"] == "cell" and mark.get("panel") == panel:
@@ -480,7 +495,7 @@ def trace_words(trace: go.Scatter, at: Frame, unit: float) -> Iterator[Words]:
 
 
 def upright_words(at: Frame, tokens: list[Op]) -> Iterator[Words]:
-    """Tokens that read upwards, and end at the top of their panel."""
+    """Tokens that read upwards, and end at the top of their box."""
     ink = at.figure.layout.template.layout.font.color
     for one in tokens:
         top = at.y(one["top"], one["axis"]) + 3
