@@ -10,6 +10,10 @@ from explorer.export.fields import panel
 from explorer.markup import Html, h, joined
 
 PRINT_WIDTHS = {84: "one column", 120: "1.5 columns", 174: "full width"}  # mm, as journals have them
+PRINTED = (
+    "Saves the picture as SVG; the caption is its description",
+    "Strategy, prompt, models, what is shown, legend and costs in words, into the clipboard",
+)
 LEAVE = "Leave the lesson; the lanes stay"
 RESTART = "Restores the lesson's lanes and decodes them again"
 PRESENT = (
@@ -117,7 +121,8 @@ def lane_menu(saved: bool) -> Html:
     if not saved:
         widths = {f"print {mm}": f"{name[0].upper()}{name[1:]}, {mm} mm" for mm, name in PRINT_WIDTHS.items()}
         for name, text in (widths | {"caption": "Copy its caption"}).items():
-            entries.append(h("button", item | {"value": name, "class": "of-print", "hidden": True}, text))
+            look = {"value": name, "title": PRINTED[name == "caption"], "class": "of-print", "hidden": True}
+            entries.append(h("button", item | look, text))
     look = {"role": "menu", "aria-label": "Save this lane", "hidden": True}
     return h("div", part("menu", "lane-menu") | look, *entries)
 

@@ -28,7 +28,8 @@ SYMBOLS = {
 def caption(trace: Trace, shown: Picture, figure: go.Figure, step: int | None) -> str:
     """The caption of a figure of this view after `step` steps (None: all), as sentences in one paragraph."""
     shown_steps = trace.steps[:step]
-    after = f" after {len(shown_steps)} of {many(len(trace.steps), 'step')}" if step is not None else ""
+    all_steps = len(trace.steps)
+    after = "" if len(shown_steps) == all_steps else f" after {len(shown_steps)} of {many(all_steps, 'step')}"
     said = [f"{shown.head['title']} of {trace.title}{after}. {shown.head['question']}"]
     said += [panel_sentence(m) for m in shown.marks if m["kind"] == "panel" and m.get("heading")]
     said += [] if shown.says == shown.head["question"] else [shown.says]

@@ -60,7 +60,7 @@ page.viewsOf = ({ run, lanes }) =>
   );
 
 // What the server makes of the run or of one lane of it; `more`: what else is asked for, such as a width.
-page.made = (app, form, lane, more) =>
+page.fileOf = (app, form, lane, more) =>
   page.call("explorer_save", {
     run: app.run.id,
     form,
@@ -73,7 +73,7 @@ page.made = (app, form, lane, more) =>
 // Saves a file that the server makes, a picture as SVG or PNG; answers a sentence if that fails, else null.
 page.save = async function (app, form, lane, asPng, more) {
   if (!app.run) return "There is no run yet; press Run first.";
-  const file = await page.made(app, form, lane, more);
+  const file = await page.fileOf(app, form, lane, more);
   if (file.error && file.unheard && app.rescue.kept && (form === "run" || form === "trace")) {
     await app.rescue.save(lane ? lane.runIndex : undefined); // the page has what it has been told
     return null;

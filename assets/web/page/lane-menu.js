@@ -1,7 +1,7 @@
 // The menu of a lane (⋯): presents it, and saves what it holds. Its entries are explorer/export/frames.py's.
 const NOTHING = "This lane has not been decoded yet; press Run first.";
 const NO_CLIPBOARD =
-  "This browser does not let pages write to the clipboard here; the caption is in the saved figure, as its description.";
+  "This browser lets no page write to the clipboard here; the saved figure holds its caption, as <desc>.";
 
 // What an entry does, "present" or what is saved and how; a sentence if that is not possible.
 function chosen(lane, entry) {
@@ -15,7 +15,7 @@ function chosen(lane, entry) {
 
 // The caption of a figure for print is the picture's description.
 async function copyCaption(lane) {
-  const file = await page.made(lane.app, "print", lane);
+  const file = await page.fileOf(lane.app, "print", lane);
   if (file.error) return file.error;
   const svg = new TextDecoder().decode(page.fromBase64(file.data)),
     caption = new DOMParser().parseFromString(svg, file.type).querySelector("desc").textContent;

@@ -66,7 +66,7 @@ PICTURES = {
     "graph": "Save graph",
     "figure": "Save figure",
     "slide": "Save slide (16:9)",
-    "print": "Save for print",
+    "print": "Save figure for print",
 }
 FILES = [".json", ".jsonl", ".ndjson", ".gz", ".html", ".htm", ".txt", ".log", ".prom"]  # that can be opened
 GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies", "notes"]
