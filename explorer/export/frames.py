@@ -34,15 +34,15 @@ MENU = [
     ("picture png", "Picture (PNG)", "This view {seen}, with its heading and costs", True),
     ("picture", "Picture (SVG)", "The same as vector graphics", True),
     (
-        "print",
-        "Figure for print …",
-        "This view {seen} as wide as a paper's column, in letters of 8 pt and more (SVG), and its caption",
-        False,
-    ),
-    (
         "slide png",
         "Slide (PNG, 16:9)",
         "The whole run up to this step, broken into lines, for a lecture",
+        False,
+    ),
+    (  # the last one, as its widths unfold below it
+        "print",
+        "Figure for print …",
+        "This view {seen} as wide as a paper's column, in letters of 8 pt and more (SVG), and its caption",
         False,
     ),
 ]

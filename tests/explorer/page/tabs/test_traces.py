@@ -116,6 +116,8 @@ def test_each_button_makes_a_file_in_a_folder_that_nobody_can_guess(tab, label, 
         assert {row["fate"] for row in rows} >= {"accepted", "rejected"}
     elif name.endswith("figure.html"):
         assert b"after 3 of " in data and b"Draft rounds" in data
+    elif name.endswith("print.svg"):
+        assert b'width="84mm"' in data and b"<desc>Draft rounds of Speculative decoding after 3 of " in data
     else:
         assert data.startswith(b"digraph")
 
