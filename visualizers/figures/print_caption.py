@@ -86,6 +86,8 @@ def look(trace: go.Scatter) -> str:
         "amount": "grey box",
     }.get(known.get("fill"), "pale box")
     glyph = theme("light").state.get(known.get("state"), {}).get("glyph", "")
+    if (known.get("state"), known.get("fill")) == ("chosen", "filled"):
+        return "black box"
     return f"{box} with {glyph}" if known.get("state") in GLYPHED else box
 
 
