@@ -42,6 +42,8 @@ def parser() -> Parser:
     run = commands.add_parser("run", help="decode one prompt with one strategy")
     decoding_options(run)
     run.add_argument("--figure", metavar="VIEW", help="write a figure to --out: beam_tree, entropy ...")
+    wide = "with --figure: a figure for print of this width (84: one column), its caption beside it as .txt"
+    run.add_argument("--width-mm", type=float, metavar="MM", help=wide)
     run.add_argument("--graph", metavar="KIND", help="write a graph to --out: tokens, drafts, lattice ...")
     rows = "write one row per drafted token to --out, as CSV"
     run.add_argument("--drafted-tokens", action="store_true", help=rows)

@@ -111,15 +111,16 @@ class Inspect(OfLane):
 
 class Save(OfRun):
     """`lane`: None for the whole run; `views`: the view of each lane on the page; `step` and `look`: of a
-    figure or a picture; `kind` and `ending`: of a graph; `lesson`: the lesson in progress on the page, None
-    for none.
+    figure or a picture; `width_mm`: of a figure for print; `kind` and `ending`: of a graph; `lesson`: the
+    lesson in progress on the page, None for none.
     """
 
-    form: Literal["trace", "run", "page", "costs", "drafted", "figure", "picture", "slide", "graph"]
+    form: Literal["trace", "run", "page", "costs", "drafted", "figure", "picture", "slide", "print", "graph"]
     kind: Name = "tokens"
     ending: Literal["graphml", "gexf", "dot", "json"] = "graphml"
     step: Whole | None = None
     look: Literal["light", "dark"] = "light"
+    width_mm: Annotated[float, Field(ge=60, le=1000)] = 84
     lane: Whole | None = None
     views: Annotated[list[Name | None], Field(max_length=MAX_LANES)] | None = None
     lesson: Name | None = None

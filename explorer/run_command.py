@@ -4,6 +4,7 @@ costs, and save what is to be saved.
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from decoders import files, registry
@@ -19,6 +20,8 @@ from visualizers.analysis.cost_summary import strip
 
 def run(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> None:
     """Decodes the prompt and prints the text and its costs, or one JSON object."""
+    if options.width_mm is not None:
+        check_print(options)
     (trace,) = decode(options, prompt, lanes)
     if options.figure or options.graph or options.drafted_tokens:
         save_extract(trace, options)
@@ -91,6 +94,15 @@ def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace
     saving.save(out, {**settings(traces), "prompt": prompt, "max_new_tokens": options.max_new_tokens}, traces)
 
 
+def check_print(options: argparse.Namespace) -> None:
+    """Raises Refusal with one sentence if a figure for print cannot be written: asked before decoding."""
+    from visualizers.figures.for_print import check_width
+
+    if not options.figure:
+        raise Refusal("--width-mm is the width of a figure: name its view, such as --figure draft_rounds.")
+    check_width(options.width_mm)
+
+
 def save_extract(trace: Trace, options: argparse.Namespace) -> None:
     """Writes a figure, a graph or the drafted tokens of a trace. Raises Refusal with one sentence."""
     from visualizers import figures, graphs
@@ -102,6 +114,11 @@ def save_extract(trace: Trace, options: argparse.Namespace) -> None:
         )
     if options.drafted_tokens:
         files.write(options.out, drafted_csv(trace))
+    elif options.figure and options.width_mm is not None:
+        printed = figures.for_print(trace, options.figure, width_mm=options.width_mm)
+        printed.save(options.out)
+        if printed.note:
+            print(printed.note, file=sys.stderr)
     elif options.figure:
         figures.save(trace.figure(options.figure), options.out)
     else:

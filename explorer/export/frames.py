@@ -9,6 +9,11 @@ from explorer.export.drawings import listed, prose_html, scene_html
 from explorer.export.fields import panel
 from explorer.markup import Html, h, joined
 
+PRINT_WIDTHS = {84: "one column", 120: "1.5 columns", 174: "full width"}  # mm, as journals have them
+PRINTED = (
+    "Saves the picture as SVG; the caption is its description",
+    "Strategy, prompt, models, what is shown, legend and costs in words, into the clipboard",
+)
 LEAVE = "Leave the lesson; the lanes stay"
 RESTART = "Restores the lesson's lanes and decodes them again"
 PRESENT = (
@@ -27,11 +32,17 @@ MENU = [
         False,
     ),
     ("picture png", "Picture (PNG)", "This view {seen}, with its heading and costs", True),
-    ("picture", "Picture (SVG)", "The same as vector graphics, for print", True),
+    ("picture", "Picture (SVG)", "The same as vector graphics", True),
     (
         "slide png",
         "Slide (PNG, 16:9)",
         "The whole run up to this step, broken into lines, for a lecture",
+        False,
+    ),
+    (  # the last one, as its widths unfold below it
+        "print",
+        "Figure for print …",
+        "This view {seen} as wide as a paper's column, in letters of 8 pt and more (SVG), and its caption",
         False,
     ),
 ]
@@ -107,6 +118,11 @@ def lane_menu(saved: bool) -> Html:
         for name, text, title, anywhere in MENU
         if anywhere or not saved
     ]
+    if not saved:
+        widths = {f"print {mm}": f"{name[0].upper()}{name[1:]}, {mm} mm" for mm, name in PRINT_WIDTHS.items()}
+        for name, text in (widths | {"caption": "Copy its caption"}).items():
+            look = {"value": name, "title": PRINTED[name == "caption"], "class": "of-print", "hidden": True}
+            entries.append(h("button", item | look, text))
     look = {"role": "menu", "aria-label": "Save this lane", "hidden": True}
     return h("div", part("menu", "lane-menu") | look, *entries)
 

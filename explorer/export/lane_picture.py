@@ -24,6 +24,16 @@ def slide(trace: Trace, view: str, step: int | None = None, look: str = "light")
     return slide.slide(trace.figure(view, at, look), costs_text(trace, at))
 
 
+def print_figure(trace: Trace, view: str, step: int | None = None, width_mm: float = 84) -> str:
+    """The same for a paper, its caption as the picture's description. Refusal with one sentence if the view
+    cannot draw this trace.
+    """
+    from visualizers.figures.for_print import for_print  # on demand: plotly is slow to import
+
+    at = None if step is None else min(step, len(trace.steps))
+    return for_print(trace, view, at, width_mm).svg
+
+
 def costs_text(trace: Trace, steps: int | None) -> str:
     """The costs of the first `steps` steps, as in the strip below a lane."""
     costs = Costs()

@@ -13,7 +13,7 @@ from decoders.trace.trace import Trace
 from explorer.export.fields import known
 from explorer.export.file_names import dashed, filename
 from explorer.export.foreign_traces import declarations, viewed
-from explorer.export.lane_picture import picture, slide
+from explorer.export.lane_picture import picture, print_figure, slide
 from explorer.export.replay_page import replay_html
 from explorer.export.run_file import container, pack, settings, title, unpack
 from explorer.lessons.lesson import fill_lesson, find, with_pages
@@ -36,9 +36,10 @@ FORMS = {
     "figure": ("figure.html", "text/html"),
     "picture": ("svg", "image/svg+xml"),
     "slide": ("slide.svg", "image/svg+xml"),
+    "print": ("print.svg", "image/svg+xml"),
     "graph": ("graph", "text/plain"),
 }
-ONE_LANE = ("trace", "figure", "picture", "slide", "graph", "drafted")  # forms that hold a single lane
+ONE_LANE = ("trace", "figure", "picture", "slide", "print", "graph", "drafted")  # forms of one lane
 MAX_GRAPH_NODES = 10_000  # a larger graph would keep other visitors waiting for seconds
 
 
@@ -46,8 +47,8 @@ def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.layout.server_functions`."""
 
     async def explorer_save(request: Save) -> str:
-        """`{run, form, lane, views, step, look}` gives `{name, type, data, steps}` with data in base64: see
-        `save_file`.
+        """`{run, form, lane, views, step, look, width_mm}` gives `{name, type, data, steps}` with data in
+        base64: see `save_file`.
         """
 
         async def save() -> dict:
@@ -103,6 +104,9 @@ def save_file(runs: Runs, run: Run, request: Save) -> SavedFile:
         "figure": lambda: figure_page(chosen[0], setup["lanes"][0]["view"], request.step, request.look),
         "picture": lambda: picture(chosen[0], setup["lanes"][0]["view"], request.step, request.look).encode(),
         "slide": lambda: slide(chosen[0], setup["lanes"][0]["view"], request.step, request.look).encode(),
+        "print": lambda: print_figure(
+            chosen[0], setup["lanes"][0]["view"], request.step, request.width_mm
+        ).encode(),
         "graph": lambda: graph_file(chosen[0], request.kind, request.ending),
         "drafted": lambda: drafted_tokens_csv(chosen[0]),
         "costs": lambda: cost_table(chosen).encode(),
@@ -110,7 +114,7 @@ def save_file(runs: Runs, run: Run, request: Save) -> SavedFile:
     ending, kind = FORMS[form]
     if form == "graph":
         ending += f".{request.ending}"
-    if form in ("picture", "slide"):
+    if form in ("picture", "slide", "print"):
         ending = f"{dashed(titles()[setup['lanes'][0]['view']])}.{ending}"
     steps = [len(trace.steps) for trace in chosen]
     return SavedFile(filename(setup["prompt"], lane, ending), kind, make[form](), steps)

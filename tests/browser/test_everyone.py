@@ -73,6 +73,8 @@ def show_section(page, section: str):
     page.evaluate("name => decodingExplorer.app.showSection(name)", section)
     page.wait_for_timeout(200)
     panel = page.locator(f"#explorer-tab-{section}")
+    if section == "microscope":  # its figures are drawn where they come near the window
+        panel.locator(".figure").first.scroll_into_view_if_needed()
     if section in ("experiments", "microscope"):
         expect(panel.locator(".js-plotly-plot .main-svg").first).to_be_visible()
         expect(panel.locator(".figure .empty")).to_have_count(0)

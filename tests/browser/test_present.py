@@ -92,9 +92,9 @@ def test_paper_shows_all_lanes_and_no_inspector_though_one_is_open_beside_a_less
         "decodingExplorer.app.guide.ready() && decodingExplorer.lanes.every((lane) => lane.count)"
     )
     page.locator(".lane.current .dp-chip:visible").last.click()
-    expect(page.locator(".inspector")).to_be_visible()
+    expect(page.locator("aside.inspector")).to_be_visible()
     page.emulate_media(media="print")
-    expect(page.locator(".inspector")).to_be_hidden()
+    expect(page.locator("aside.inspector")).to_be_hidden()
     wide = page.locator(".lanes").bounding_box()["width"]
     for number in range(1, page.locator(".lane").count() + 1):
         lane = page.locator(f".lane:nth-child({number})")

@@ -33,7 +33,7 @@ def test_everything_that_is_pressed_is_44_pixels_high_and_wide_under_a_finger(ag
     assert page.evaluate(SMALL) == []
     page.keyboard.press("Escape")
     page.locator(".lane.current .chips-row .dp-chip").last.tap()
-    expect(page.locator(".inspector")).to_be_visible()
+    expect(page.locator("aside.inspector")).to_be_visible()
     assert page.evaluate(SMALL) == []
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
@@ -76,7 +76,7 @@ def test_the_sheet_does_not_cover_the_token_that_was_pressed(again):
     run(page, "speculative")
     chip = page.locator(".chips-row .dp-chip").last
     chip.tap()
-    sheet = page.locator(".inspector")
+    sheet = page.locator("aside.inspector")
     expect(sheet).to_be_visible()
     page.wait_for_function("""() => {
       const chip = [...document.querySelectorAll('.chips-row .dp-chip')].pop().getBoundingClientRect();

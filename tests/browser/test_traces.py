@@ -184,6 +184,32 @@ def test_the_menu_of_a_lane_works_by_keyboard(page):
     expect(page.get_by_role("menu")).to_be_hidden()
 
 
+def test_a_figure_for_print_is_saved_in_a_width_from_the_menu_and_its_caption_is_copied(page):
+    lane = page.get_by_role("region", name="Lane 2")
+    button, widths = lane.get_by_role("button", name="Save this lane"), lane.locator(".of-print")
+
+    def unfold():
+        button.click()
+        expect(widths.first).to_be_hidden()
+        page.get_by_role("menuitem", name="Figure for print").click()
+        expect(widths.first).to_be_focused()
+
+    unfold()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("menuitem", name="1.5 columns, 120 mm")).to_be_focused()
+    name, svg = downloaded(page, lambda: page.keyboard.press("Enter"))
+    root = ElementTree.fromstring(svg)
+    assert name == "once-upon-a-time.lane-2.draft-rounds.print.svg" and root.get("width") == "120mm"
+    expect(page.get_by_role("menu")).to_be_hidden()
+    unfold()
+    page.evaluate("() => { navigator.clipboard.writeText = async (text) => { window.clip = text } }")
+    page.get_by_role("menuitem", name="Copy its caption").click()
+    page.wait_for_function("window.clip")
+    assert page.evaluate("window.clip") == root[0].text
+    page.evaluate("() => { delete navigator.clipboard.writeText }")
+    assert root[0].text.startswith("Draft rounds of Speculative decoding")
+
+
 def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(again):
     page = again()
     page.get_by_role("region", name="Lane 2").get_by_role("button", name="Remove lane").click()

@@ -341,6 +341,17 @@ def test_run_writes_a_figure(capsys, tmp_path):
     assert "saved as .html" in refused(capsys, *asked, "--out", str(tmp_path / "a.txt"))
 
 
+def test_run_writes_a_figure_for_print_with_its_caption(capsys, tmp_path):
+    out = tmp_path / "beams.svg"
+    decode = ("run", "--strategy", "beam", "--prompt", "Once", "--max-new-tokens", "4", "--width-mm")
+    call(capsys, *decode, "84", "--figure", "beam_tree", "--out", str(out))
+    assert '<svg xmlns="http://www.w3.org/2000/svg"' in out.read_text("utf-8")
+    assert 'width="84mm"' in out.read_text("utf-8")
+    assert out.with_suffix(".txt").read_text("utf-8").startswith("Beam tree of Beam search.")
+    assert "name its view" in refused(capsys, *decode, "84", "--out", str(out))
+    assert "60 to 1,000 mm" in refused(capsys, *decode, "8", "--figure", "beam_tree", "--out", str(out))
+
+
 def test_run_takes_one_strategy(capsys):
     assert "use compare" in refused(
         capsys, "run", "--prompt", "a", "--strategy", "greedy", "--strategy", "beam"

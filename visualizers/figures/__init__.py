@@ -4,12 +4,14 @@
 
 Charts of analyses are in one file per subject: `comparison`, `first_differences`, `costs`, `microscope`,
 `calibration`, `what_if`, `losslessness`, `other_machine`, `losses`. `caption` describes a figure in words.
+`for_print` makes a view a figure for a paper, so many millimetres wide.
 
 Knows traces, scenes and analyses; starts nothing.
 """
 
 from visualizers.figures.charts import caption
 from visualizers.figures.export import page, save
+from visualizers.figures.for_print import for_print
 from visualizers.figures.scene_figure import figure
 
-__all__ = ["caption", "figure", "page", "save"]
+__all__ = ["caption", "figure", "for_print", "page", "save"]

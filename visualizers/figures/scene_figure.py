@@ -102,16 +102,21 @@ def seen(shown: Picture) -> list[Op]:
     return [m for m in shown.marks if m.get("drawn") is not False]
 
 
-def plan(shown: Picture, inner: float = INNER) -> Plan:
-    """A plan in which all marks and their words have room. `inner`: the least width of all columns."""
+def plan(shown: Picture, inner: float = INNER, column: float | None = None, shared: float = SHARED) -> Plan:
+    """A plan in which all marks and their words have room. `inner`: the least width of all columns; `column`:
+    pixels of a column, whatever the words need; `shared`: pixels for all panels that share.
+    """
     drawn = seen(shown)
     x = columns(shown.head, drawn)
+    if column is not None:
+        rooms, heights = panels(shown.head, shown.marks, column, x, shared)
+        return Plan(x, column, rooms, heights)
     column = max(shown.head.get("column") or COLUMN, inner / (x[1] - x[0]))
-    rooms, _ = panels(shown.head, shown.marks, column, x)
+    rooms, _ = panels(shown.head, shown.marks, column, x, shared)
     inside = [m for m in drawn if _panel(m, rooms) in rooms]
     wanted = column_for(inside, lambda mark: rooms[_panel(mark, rooms)][0].row)
     column = max(column, min(wanted, WIDENED / (x[1] - x[0])))
-    rooms, heights = panels(shown.head, shown.marks, column, x)
+    rooms, heights = panels(shown.head, shown.marks, column, x, shared)
     return Plan(x, column, rooms, heights)
 
 
@@ -226,7 +231,7 @@ def _panel(mark: Op, rooms: dict) -> str:
 
 
 def panels(
-    head: dict, marks: list[Op], column: float, x: tuple[float, float]
+    head: dict, marks: list[Op], column: float, x: tuple[float, float], shared: float = SHARED
 ) -> tuple[dict[str, tuple[Room, Op]], dict[str, float]]:
     """(panel -> its room and its mark, from top to bottom; panel -> its height in pixels)."""
     listed = [m for m in marks if m["kind"] == "panel"] or [{"id": "", "y0": -0.5, "y1": 1, "grow": True}]
@@ -245,7 +250,7 @@ def panels(
             unit = max(head.get("row") or 0, LINE) + more
             rows = max([panel["rows"] - 0.5, *(low(m) + 0.5 for m in inside)])  # a tree may outgrow its rows
             y0, y1 = -34 / unit, rows + 8 / unit
-        tall = panel.get("px") or SHARED * (panel.get("share") or 1) / shares
+        tall = panel.get("px") or shared * (panel.get("share") or 1) / shares
         if panel.get("grow") or panel.get("rows"):
             tall = (y1 - y0) * (unit if panel.get("rows") else (head.get("row") or ROW) + more)
         over = max([0.0, *(under(m, y0, y1, tall) for m in inside)])  # words under a mark at the foot
@@ -415,12 +420,14 @@ def whole(data: list[dict], layout: dict, notes: list[dict], says: str, colours:
     return go.Figure(data, layout)
 
 
-def running_text(trace: Trace, shown: Picture, chips: list[Op], colours: Theme) -> go.Figure:
-    """The view of a lane's text: tokens as lines of text, tinted by their state."""
-    data, room, across, down, placed = [], Room("y", -0.8, 1, 8, 26, (0, CHIPS)), 0.0, 0, []
+def running_text(
+    trace: Trace, shown: Picture, chips: list[Op], colours: Theme, letters: int = CHIPS
+) -> go.Figure:
+    """The view of a lane's text: tokens as lines of so many letters, tinted by their state."""
+    data, room, across, down, placed = [], Room("y", -0.8, 1, 8, 26, (0, letters)), 0.0, 0, []
     for chip in [m for m in chips if m["kind"] == "chip"]:
         wide = max(1, cells_of(chip["text"]))
-        if across + wide > CHIPS:
+        if across + wide > letters:
             across, down = 0.0, down + 1
         placed.append({**chip, "x": across + wide / 2, "y": down, "w": wide})
         across += wide
@@ -447,7 +454,7 @@ def running_text(trace: Trace, shown: Picture, chips: list[Op], colours: Theme) 
         "width": 860,
         "height": ABOVE + BELOW + 26 * (down + 2),
         "margin": {"l": 20, "r": 20, "t": ABOVE, "b": BELOW},
-        "xaxis": {"range": [0, CHIPS], "visible": False},
+        "xaxis": {"range": [0, letters], "visible": False},
         "yaxis": {"range": [down + 0.8, -0.8], "visible": False},
     }
     return whole(data, layout, [], shown.says, colours)

@@ -1,27 +1,25 @@
 """A view of a whole run as a 16:9 slide: its columns broken into lines, like a musical score, so that letters
-are as large as possible. In views whose rounds descend like stairs, a line shows only its own rounds, and
-short lines are side by side. Knows the figures of `scene_figure`.
+are as large as possible. In views whose rounds descend like stairs, a line ends where a round does, it
+shows only its own rounds, and short lines are side by side. Knows the figures of `scene_figure`.
 """
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from html import escape
 from textwrap import shorten
 
 import plotly.graph_objects as go
 
+from visualizers.figures.run_lines import AROUND, TICKS, Line, bands, stairs, windows
 from visualizers.figures.svg import EDGE, Frame, axes, clean, frame, legend, note, scale, shapes, text
 from visualizers.figures.theme import SANS
 
 WIDE, HIGH, MARGIN = 1600, 900, 28
 INNER = WIDE - 2 * MARGIN
 TOP, FOOT = 158, 66  # pixels for title, question and legend, and for the two sentences below
-AROUND, TICKS, BETWEEN = 6, 22, 12  # pixels shown above and below panels, and between two lines
+BETWEEN = 12  # pixels between two lines
 MAX_LINES, MAX_SCALE, LEGEND = 8, 2.6, 1.5
 MAX_SIDE_BY_SIDE, ASIDE = 4, 24  # maximum lines of stairs side by side, and pixels between them
 LOWEST, LARGEST = 0.75, 2.0  # minimum and maximum factor by which panels are stretched
-MARGINAL = 0.7  # columns; a last line that would be narrower than this is dropped
 LETTER, SENTENCE = 0.56, 150  # mean width of a letter relative to its height; characters of the caption
 
 
@@ -78,16 +76,16 @@ def broken(at: Frame, plan: Plan) -> list[str]:
     """The lines of the run as SVG pieces, each with the words at the left of its panels."""
     before, size, drawn, y = gutter(at), plan.size, [], TOP
     for number, row in enumerate(rows_of_lines(at, plan.lines, plan.side_by_side)):
-        for place, (start, end) in enumerate(row):
+        for place, line in enumerate(row):
             x = MARGIN + place * (size * widest(at, plan.lines) + ASIDE)
             low = y
-            for top, bottom in bands(at, start, end):
+            for top, bottom in bands(at, line):
                 if before and (number or place):
                     drawn.append(cut(at, (0, before), (top, bottom), (x, low), size))
                 shift = size * before * bool(number or place)
-                drawn.append(cut(at, (start, end), (top, bottom), (x + shift, low), size))
+                drawn.append(cut(at, (line.start, line.end), (top, bottom), (x + shift, low), size))
                 low += size * (bottom - top)
-        y += size * max(height(at, *window) for window in row) + BETWEEN
+        y += size * max(height(at, line) for line in row) + BETWEEN
     return drawn
 
 
@@ -106,34 +104,9 @@ def cut(
     )
 
 
-def bands(at: Frame, start: float, end: float) -> list[tuple[float, float]]:
-    """The vertical ranges (top, bottom) of the figure that a line from x = `start` to `end` shows: all panels
-    and the numbers below them, but of stairs only the rows with marks in the line.
-    """
-    top, bottom = at.top - AROUND, at.bottom + TICKS
-    stairs = (at.figure.layout.meta or {}).get("stairs")
-    if not stairs:
-        return [(top, bottom)]
-    axis = stairs["axis"]
-    inside = [y for x, y in points(at, axis) if start < x < end]
-    rows = [(at.y(y0, axis), at.y(y1, axis)) for y0, y1 in stairs["rows"]]
-    seen = [(high, low) for high, low in rows if any(high < y < low for y in inside)] or rows[:1]
-    head = at.y(at.figure.layout[axis.replace("y", "yaxis")].range[1], axis)
-    foot = max([y + AROUND for y in inside], default=seen[-1][1])  # rows may be lower elsewhere
-    return [(top, head), (seen[0][0], min(foot, seen[-1][1])), (at.bottom, bottom)]
-
-
-def points(at: Frame, axis: str) -> Iterator[tuple[float, float]]:
-    """The points of all traces in a panel, in pixels."""
-    for trace in at.figure.data:
-        if (trace.yaxis or "y") == axis:
-            places = zip(trace.x, trace.y, strict=True)
-            yield from ((at.x(x), at.y(y, axis)) for x, y in places if x is not None)
-
-
-def height(at: Frame, start: float, end: float) -> float:
+def height(at: Frame, line: Line) -> float:
     """The height of a line of the run in pixels: its panels and the numbers below them."""
-    return sum(bottom - top for top, bottom in bands(at, start, end))
+    return sum(bottom - top for top, bottom in bands(at, line))
 
 
 def gutter(at: Frame) -> float:
@@ -144,20 +117,19 @@ def gutter(at: Frame) -> float:
 def best(at: Frame) -> tuple[Plan, float, float]:
     """(the plan with the largest letters, the figure's width and height for it); panels may be stretched."""
     layout, panels = at.figure.layout, at.bottom - at.top
-    stairs = bool((layout.meta or {}).get("stairs"))
 
     def fit(lines: int, side_by_side: int) -> tuple[float, float]:
         """(scale of the drawing, factor by which panels are stretched vertically)."""
         rows = rows_of_lines(at, lines, side_by_side)
         words = len(rows) * (AROUND + TICKS)
-        high = sum(max(height(at, *window) for window in row) for row in rows) - words
+        high = sum(max(height(at, line) for line in row) for row in rows) - words
         room = HIGH - TOP - FOOT - (len(rows) - 1) * BETWEEN
         size = min(INNER / across(at, lines, side_by_side), room / (LOWEST * high + words), MAX_SCALE)
         return size, min((room / size - words) / high, 1 if running_text else LARGEST)
 
     running_text = layout.xaxis.visible is False and layout.yaxis.visible is False
     choices = [(lines, 1) for lines in range(1, 1 if running_text else MAX_LINES + 1)] or [(1, 1)]
-    if stairs:
+    if stairs(at):
         choices += [
             (n * side_by_side, side_by_side)
             for side_by_side in range(2, MAX_SIDE_BY_SIDE + 1)
@@ -175,7 +147,7 @@ def best(at: Frame) -> tuple[Plan, float, float]:
 
 def widest(at: Frame, lines: int) -> float:
     """The width of the longest line in pixels."""
-    return max(gutter(at) * bool(i) + end - start for i, (start, end) in enumerate(windows(at, lines)))
+    return max(gutter(at) * bool(i) + line.end - line.start for i, line in enumerate(windows(at, lines)))
 
 
 def across(at: Frame, lines: int, side_by_side: int) -> float:
@@ -183,22 +155,7 @@ def across(at: Frame, lines: int, side_by_side: int) -> float:
     return side_by_side * widest(at, lines) * INNER / (INNER - (side_by_side - 1) * ASIDE)
 
 
-def rows_of_lines(at: Frame, lines: int, side_by_side: int) -> list[list[tuple[float, float]]]:
+def rows_of_lines(at: Frame, lines: int, side_by_side: int) -> list[list[Line]]:
     """The lines in reading order, grouped by those that are side by side."""
     shown = windows(at, lines)
     return [shown[i : i + side_by_side] for i in range(0, len(shown), side_by_side)]
-
-
-def windows(at: Frame, lines: int) -> list[tuple[float, float]]:
-    """Start and end of each line in pixels; lines break between columns, if there are any."""
-    low, unit = at.scales["x"]
-    columns = (at.right - at.left) / unit
-    every = math.ceil(columns / lines) if unit > 2 * EDGE else columns / lines
-    edges = [at.x(low) + (low_edge(low) + every * i) * unit for i in range(1, lines)]
-    edges = [edge for edge in edges if edge < at.right - MARGINAL * unit]
-    return list(zip([0, *edges], [*edges, float(at.figure.layout.width)], strict=True))
-
-
-def low_edge(low: float) -> float:
-    """The distance in columns from the left end of x to the start of its first column."""
-    return math.ceil(low - 0.5) + 0.5 - low

@@ -42,8 +42,9 @@ def alike(marks: list[Op], look: Callable[[Op], tuple]) -> list[tuple[tuple, lis
 
 
 def kind_of(mark: Op) -> dict:
-    """The kind, state and fill of marks of one style, for `meta`."""
-    return {"kind": mark["kind"], "state": mark.get("state") or mark.get("role"), "fill": mark.get("fill")}
+    """The kind, state and fill of marks of one style, for `meta`; symbols have a glyph as fill."""
+    fill = mark.get("glyph") if mark["kind"] == "symbol" else mark.get("fill")
+    return {"kind": mark["kind"], "state": mark.get("state") or mark.get("role"), "fill": fill}
 
 
 def points(marks: list[Op], room: Room, at: Callable[[Op], tuple[float, float]], **look: object) -> dict:

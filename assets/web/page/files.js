@@ -59,18 +59,21 @@ page.viewsOf = ({ run, lanes }) =>
     (_, index) => lanes.find((lane) => lane.runIndex === index)?.view ?? null,
   );
 
-// A file that the server makes of the run or of one lane of it, a picture as SVG or PNG; answers a sentence
-// if that fails, else null.
-page.save = async function (app, form, lane, asPng) {
-  if (!app.run) return "There is no run yet; press Run first.";
-  const seen = lane ? { lane: lane.runIndex, step: lane.shown } : {};
-  const file = await page.call("explorer_save", {
+// What the server makes of the run or of one lane of it; `more`: what else is asked for, such as a width.
+page.fileOf = (app, form, lane, more) =>
+  page.call("explorer_save", {
     run: app.run.id,
     form,
     views: page.viewsOf(app),
     look: app.theme,
-    ...seen,
+    ...(lane ? { lane: lane.runIndex, step: lane.shown } : {}),
+    ...more,
   });
+
+// Saves a file that the server makes, a picture as SVG or PNG; answers a sentence if that fails, else null.
+page.save = async function (app, form, lane, asPng, more) {
+  if (!app.run) return "There is no run yet; press Run first.";
+  const file = await page.fileOf(app, form, lane, more);
   if (file.error && file.unheard && app.rescue.kept && (form === "run" || form === "trace")) {
     await app.rescue.save(lane ? lane.runIndex : undefined); // the page has what it has been told
     return null;

@@ -35,11 +35,20 @@ page.Moments = class {
   }
 
   forget() {
+    this.homes = null; // lane -> where its picture stands at the end of the run, until the slider is moved
+    this.moved = false;
     this.partings.clear();
     this.stops.clear();
     this.result = ""; // of the whole run, in words
     for (const { scene } of this.app.lanes) scene?.settle(null);
     this.show();
+  }
+
+  // The slider was moved by hand: the end is the end from now on.
+  leave() {
+    this.homes = null;
+    this.moved = true;
+    for (const { scene } of this.app.lanes) scene?.settle(null);
   }
 
   // Those of a lane, by the number of steps that it has done then.
@@ -112,6 +121,7 @@ page.Moments = class {
     const plain = bar.status.textContent === app.data.standing[app.state()];
     bar.status.parentNode.classList.toggle("plain", plain && (app.state() !== "none" || !playback.following));
     for (const lane of app.lanes) {
+      if (this.homes) lane.scene?.settle(this.homes.get(lane) ?? null);
       const nodes = now.filter((one) => one.lane === lane && one.node !== null).map(({ node }) => node);
       const text = String(nodes);
       if ((lane.momentNodes ?? "") !== text) lane.keep(nodes, "moment");
@@ -173,7 +183,7 @@ page.Moments = class {
     for (const { lane, parting } of answer.lanes)
       if (parting) this.partings.set(app.lanes[lane - 1], parting);
     this.result = answer.result;
-    for (const lane of app.lanes) lane.scene?.settle(this.main(lane));
+    if (!this.moved) this.homes = new Map(app.lanes.map((lane) => [lane, this.main(lane)]));
     this.show();
   }
 

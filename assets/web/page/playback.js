@@ -60,7 +60,7 @@ page.Playback = class {
     if (byHand) {
       this.following = this.position === this.ticks.length;
       this.stopPlaying();
-      for (const { scene } of this.app.lanes) scene?.settle(null); // to the end means to the end
+      this.app.moments?.leave();
     }
     const value = this.position ? this.ticks[this.position - 1] : -1;
     for (const lane of this.app.lanes) {

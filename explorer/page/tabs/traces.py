@@ -20,6 +20,7 @@ from decoders.refusal import Refusal
 from decoders.view_names import current
 from decoders.watch.vllm.folder import Folder
 from explorer.export import opened_files
+from explorer.export.frames import PRINT_WIDTHS
 from explorer.page.qr_code import only_here, svg
 from explorer.page.save_and_open import picture_name, save_file, show_run
 from explorer.page.tabs import FETCH, UNTRACKED, following, imported, on_screen, records
@@ -64,10 +65,18 @@ OF_LANE = {
     "costs": "Save lane's costs",
     "drafted": "Save drafted tokens",
 }
-PICTURES = {"graph": "Save graph", "figure": "Save figure", "slide": "Save slide (16:9)"}
+PICTURES = {
+    "graph": "Save graph",
+    "figure": "Save figure",
+    "slide": "Save slide (16:9)",
+    "print": "Save figure for print",
+}
 FILES = [".json", ".jsonl", ".ndjson", ".gz", ".html", ".htm", ".txt", ".log", ".prom"]  # that can be opened
 GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies", "notes"]
 ENDINGS = [("GraphML", "graphml"), ("GEXF", "gexf"), ("DOT", "dot"), ("JSON", "json")]
+
+
+PRINTED = [(f"{millimetres} mm, {name}", millimetres) for millimetres, name in PRINT_WIDTHS.items()]
 
 
 class Chosen(Asked):
@@ -105,6 +114,7 @@ class Choice:
     view: gr.Dropdown
     kind: gr.Dropdown
     ending: gr.Dropdown
+    width: gr.Dropdown
 
 
 @dataclass(frozen=True)
@@ -196,6 +206,7 @@ def choices() -> Choice:
         gr.Dropdown(views, value=AS_SHOWN, label="View of figures", min_width=180, interactive=False),
         gr.Dropdown(GRAPHS, value=GRAPHS[0], label="Graph", min_width=120),
         gr.Dropdown(ENDINGS, value=ENDINGS[0][1], label="Format of graphs", min_width=120),
+        gr.Dropdown(PRINTED, value=PRINTED[0][1], label="Width in print", min_width=120),
     )
 
 
@@ -212,10 +223,13 @@ def save_on_click(
 ) -> None:
     """Makes a button save: a click makes the file, and the browser then downloads it."""
 
-    async def save(click: str, lane: None, view: None, kind: str, ending: str) -> tuple[str | None, str]:
+    async def save(
+        click: str, lane: None, view: None, kind: str, ending: str, width: float
+    ) -> tuple[str | None, str]:
         def make() -> str:
             run, request = save_request(runs, form, click)
-            file = save_file(runs, run, request.model_copy(update={"kind": kind, "ending": ending}))
+            asked = {"kind": kind, "ending": ending, "width_mm": width}
+            file = save_file(runs, run, request.model_copy(update=asked))
             return write_served(one, file.name, file.data)
 
         try:
@@ -225,7 +239,7 @@ def save_on_click(
 
     done = one.click(
         save,
-        [screen, choice.lane, choice.view, choice.kind, choice.ending],
+        [screen, choice.lane, choice.view, choice.kind, choice.ending, choice.width],
         [one, says],
         js=report_screen(form),
         show_progress_on=says,
@@ -246,7 +260,7 @@ def save_request(runs: Runs, form: str, click: str) -> tuple[Run, Save]:
         raise Refusal(f"Lane {lane} has not been decoded yet; choose another, or press Run.")
     count = len(run.records)
     views = [*asked.views, *[None] * count][:count]
-    if seen and form in ("figure", "slide") and view != AS_SHOWN:
+    if seen and form in ("figure", "slide", "print") and view != AS_SHOWN:
         if view not in run.records[seen.lane].views():
             raise Refusal(f"Lane {lane} has no view {titles().get(view, view)}; choose another.")
         views[seen.lane] = view

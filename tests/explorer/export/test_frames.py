@@ -19,7 +19,7 @@ def test_a_saved_page_offers_what_needs_no_app(saved):
     items = [a for _, a in Reader(lane_html(saved)).elements if a.get("role") == "menuitem"]
     offered = [a["value"] for a in items]
     assert {"present", "trace", "picture", "picture png"} <= set(offered)
-    assert saved != bool({"page", "figure", "slide png"} & set(offered))
+    assert saved != bool({"page", "figure", "slide png", "print", "print 84", "caption"} & set(offered))
     assert all("{" not in a["title"] for a in items)
     assert saved != ("restart" in Reader(guide_html(saved)).of("data-part"))
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import time
+from xml.etree import ElementTree
 
 import networkx
 import pytest
@@ -168,7 +169,7 @@ def test_what_cannot_be_saved_is_one_sentence(runs, request_, says):
     [
         (
             {"run": "example", "form": "film"},
-            "form must be one of trace, run, page, costs, drafted, figure, picture, slide, graph, "
+            "form must be one of trace, run, page, costs, drafted, figure, picture, slide, print, graph, "
             "not 'film'.",
         ),
         ({"run": "example", "form": "run", "lane": "first"}, "lane must be a whole number, not 'first'."),
@@ -201,6 +202,15 @@ def test_what_cannot_be_opened_is_one_sentence_and_makes_no_run(runs, data, says
     with pytest.raises(ValueError, match=says) as told:
         opened(runs, data)
     assert set(runs.runs) == before and "property" not in str(told.value) and str(told.value).endswith(".")
+
+
+@pytest.mark.parametrize("width_mm", [84, 174])
+def test_a_figure_for_print_has_the_width_that_was_asked_for_and_the_step_that_is_shown(runs, width_mm):
+    asked = {"run": "example", "form": "print", "lane": 1, "step": 2, "width_mm": width_mm}
+    file = call(runs, "explorer_save", **asked, views=[None, "draft_rounds"])
+    assert file["name"] == "once-upon-a-time.lane-2.draft-rounds.print.svg"
+    root = ElementTree.fromstring(base64.b64decode(file["data"]))
+    assert root.get("width") == f"{width_mm}mm" and " after 2 of " in root[0].text
 
 
 def test_names_of_files_are_harmless():

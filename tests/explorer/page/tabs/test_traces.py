@@ -63,13 +63,15 @@ def save(
     view: str = traces.AS_SHOWN,
     kind: str = "tokens",
     ending: str = "dot",
+    width: float = 84,
     **other,
 ):
-    return tab.event(label, wish(chosen={"lane": lane, "view": view}, **other), None, None, kind, ending)
+    told = wish(chosen={"lane": lane, "view": view}, **other)
+    return tab.event(label, told, None, None, kind, ending, width)
 
 
 def save_as(tab, label: str, told: str):
-    return tab.event(label, told, None, None, "tokens", "dot")
+    return tab.event(label, told, None, None, "tokens", "dot", 84)
 
 
 def show_figure(tab, lane: int, view: str = traces.AS_SHOWN, **other):
@@ -88,6 +90,7 @@ def show_figure(tab, lane: int, view: str = traces.AS_SHOWN, **other):
         ("Save drafted tokens", "once-upon-a-time.lane-2.drafted-tokens.csv"),
         ("Save graph", "once-upon-a-time.lane-2.graph.dot"),
         ("Save figure", "once-upon-a-time.lane-2.figure.html"),
+        ("Save figure for print", "once-upon-a-time.lane-2.draft-rounds.print.svg"),
     ],
 )
 def test_each_button_makes_a_file_in_a_folder_that_nobody_can_guess(tab, label, name):
@@ -117,6 +120,8 @@ def test_each_button_makes_a_file_in_a_folder_that_nobody_can_guess(tab, label, 
         assert {row["fate"] for row in rows} >= {"accepted", "rejected"}
     elif name.endswith("figure.html"):
         assert b"after 3 of " in data and b"Draft rounds" in data
+    elif name.endswith("print.svg"):
+        assert b'width="84mm"' in data and b"<desc>Draft rounds of Speculative decoding after 3 of " in data
     else:
         assert data.startswith(b"digraph")
 
