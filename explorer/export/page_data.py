@@ -8,6 +8,7 @@ from decoders.constraints.settings import KINDS
 from decoders.models import catalog
 from decoders.registry import FAMILIES
 from decoders.strategy import SWITCHED_VIEWS, constraint_views
+from decoders.trace.moments import KINDS as KINDS_OF_MOMENTS
 from explorer.catalog import origins, recorded_runs
 from explorer.export import fields, palette
 from explorer.export.bars import Around, bars_html
@@ -74,6 +75,7 @@ def page_data(
         "saved": saved,
         "palette": palette.palette(),
         "costs": DEFINITIONS,
+        "moments": [kind.kind for kind in KINDS_OF_MOMENTS],
         "buttons": BUTTONS,
         "standing": STANDING | ({"none": SAVED} if saved else {}),
         "models": models,

@@ -4,23 +4,11 @@
 // decoders/explain/moments.py's; only where lanes part is known here, from the comparison of the whole run.
 const PARTING = "first difference",
   STOP = "breakpoint";
-// What a lane is about, first what tells most: there its picture opens when the run is over.
-const ABOUT = [
-  STOP,
-  PARTING,
-  "lead change",
-  "dead end",
-  "rejection",
-  "remask",
-  "jump",
-  "constraint",
-  "repetition",
-  "entropy peak",
-];
-
 page.Moments = class {
   constructor(app) {
     this.app = app;
+    // What a lane is about, first what tells most: there its picture opens when the run is over.
+    this.about = [STOP, PARTING, ...app.data.moments];
     this.partings = new Map(); // lane -> {node, position, words}, of the whole run
     this.stops = new Map(); // lane -> [{step, node, position, text}], see stop-when.js
     const { moments, earlier, later } = app.bar;
@@ -72,6 +60,10 @@ page.Moments = class {
     return found.sort((a, b) => a.count - b.count);
   }
 
+  rank({ kind }) {
+    return this.about.indexOf(kind);
+  }
+
   // Where the slider stands when a moment is on show.
   place({ lane, count }) {
     const { playback } = this.app,
@@ -87,7 +79,7 @@ page.Moments = class {
       const at = this.place(moment);
       places.set(at, [...(places.get(at) || []), moment]);
     }
-    for (const some of places.values()) some.sort((a, b) => ABOUT.indexOf(a.kind) - ABOUT.indexOf(b.kind));
+    for (const some of places.values()) some.sort((a, b) => this.rank(a) - this.rank(b));
     return places;
   }
 
@@ -96,6 +88,7 @@ page.Moments = class {
     const { app } = this,
       { playback, bar } = app;
     const key = [
+      app.run?.id,
       playback.unit,
       playback.ticks.length,
       ...app.lanes.map((lane) => [
@@ -189,12 +182,11 @@ page.Moments = class {
 
   // The most telling moment of some lanes: {node, x: its position, ...}; null where nothing happens.
   main(lane) {
-    const rank = ({ kind }) => ABOUT.indexOf(kind),
-      telling = (lanes) =>
-        lanes
-          .flatMap((one) => this.of(one))
-          .filter(({ position }) => position)
-          .sort((a, b) => rank(a) - rank(b) || b.size - a.size)[0];
+    const telling = (lanes) =>
+      lanes
+        .flatMap((one) => this.of(one))
+        .filter(({ position }) => position)
+        .sort((a, b) => this.rank(a) - this.rank(b) || b.size - a.size)[0];
     const first = telling(this.app.lanes);
     if (!first) return null;
     const own = this.of(lane).find(({ position }) => position === first.position);

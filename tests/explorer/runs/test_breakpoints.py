@@ -3,6 +3,8 @@
 import asyncio
 
 from decoders.trace.breakpoints import parse_all
+from explorer.catalog import recorded_runs
+from explorer.export import run_file
 from explorer.runs.breakpoints import stops_of
 from explorer.runs.scheduler import Runs
 from explorer.runs.validation import check
@@ -81,3 +83,10 @@ def test_a_run_keeps_its_conditions_for_a_saved_file(house):
     drain(runs, run.id, at)
     assert run.asked["stop_when"] == ("entropy > 4",)
     assert asyncio.run(runs.pull(run.id, at, 0.0))["stopped"] is None
+
+
+def test_a_saved_run_opens_with_its_conditions():
+    traces = recorded_runs.traces()
+    setup = {**run_file.settings(traces), "stop_when": ["  Entropy > 4 "]}
+    opened, _ = run_file.unpack(run_file.pack(run_file.container(traces, setup)))
+    assert opened["stop_when"] == ("entropy > 4",)
