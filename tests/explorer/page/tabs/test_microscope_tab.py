@@ -61,20 +61,17 @@ def test_a_lane_that_drafts_is_shown_whatever_is_asked_for(events, run, told):
         assert names == [one["name"] for one in report["metrics"]]
 
 
-def test_every_rejection_has_a_row_with_its_cause_up_to_the_step_on_show(events, run, told):
-    trace = run.records[1].trace
+def test_every_rejection_is_counted_with_its_cause_wherever_the_slider_stands(events, run, told):
+    drafted = drafted_tokens(run.records[1].trace)
+    rejected = [row for row in drafted if row["fate"] == "rejected"]
     for shown in (99, 2):
-        rows = [row for row in drafted_tokens(trace, shown) if row["fate"] == "rejected"]
-        seen = answer(events["show_rejections"](told([(1, 2, shown)]), 1, "cause", ""))
-        causes, table = seen["tables"]
-        assert [row[3] for row in table] == [row["token"] for row in rows]
-        assert sum(row[1] for row in causes) == len(rows) and {row[0] for row in causes} <= set(CAUSES)
-        assert f"{len(rows)} of " in seen["words"][0]
+        made = events["show_rejections"](told([(1, 2, shown)]), 1, "cause", "", "position", None)
+        says, _, causes, *_ = made.values()
+        assert sum(row[1] for row in causes) == len(rejected) and {row[0] for row in causes} <= set(CAUSES)
+        assert f"{len(rejected)} of {len(drafted)} " in says
     for value in ("", told(ALL, {"session": STRANGER}), told([(0, 1, 99)])):
-        assert answer(events["show_rejections"](value, None, "cause", "")) == answer({}) | {
-            "words": [""],
-            "shown": [False],
-        }
+        says, body, listed = events["show_rejections"](value, None, "cause", "", "position", None).values()
+        assert says == "" and body.visible is False and listed == []
 
 
 def test_what_is_shown_follows_the_slider_and_the_theme_and_stays_while_nothing_changes(events, run, told):
