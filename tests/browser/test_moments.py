@@ -84,6 +84,10 @@ def test_ticks_stand_where_the_slider_does_and_lead_there(again):
     at = float(tick.evaluate("e => e.style.getPropertyValue('--at')"))
     assert abs(done - at) < 1e-6
     expect(page.locator(".bar.status .moment")).to_contain_text("Lane 1: Another text takes the lead")
+    # The window is at the token of lane 1; lane 2, which is far ahead, shows its rounds there.
+    page.wait_for_function(
+        "decodingExplorer.app.lanes[1].scene.drawn.some(mark => mark.kind === 'cell' && mark.text)"
+    )
     page.get_by_text("target forwards", exact=True).first.click()  # the slider counts something else
     assert page.locator(".moments i").count() > 5
 

@@ -303,6 +303,12 @@ player.folded = function (mark, panel) {
   return readable ? { ...mark, ...place } : { ...mark, ...place, fill: "filled", text: "", sliver: true };
 };
 
+// The row of what a shared window holds in sight, where the picture's own front lies beyond the window.
+function heldRow(history, step, front, { lo, shown }, wishes) {
+  const held = wishes.map((wish) => wish.held).find((x) => x !== null) ?? null;
+  return held === null || front.x < lo + shown ? null : (history.placeIn(Math.round(held), step)?.y ?? null);
+}
+
 // A panel with a height of its own for phones: the scale stays, there is more or less of it.
 function onPhone(panel) {
   const share = panel.px_narrow / panel.px;
@@ -358,8 +364,7 @@ player.viewport = function (head, history, step, size, hand, wishes) {
   const narrow = size.width < NARROW,
     byDepth = Boolean(head.by_depth && narrow),
     first = head.first ?? 0;
-  const { home } = wishes[0],
-    front = { ...history.front(step), ...(byDepth ? { x: first } : {}), home };
+  const front = { ...history.front(step), ...(byDepth ? { x: first } : {}) };
   let asked = wishes;
   if (byDepth) {
     const column = depthColumn(head, size.width - wishes[0].left - wishes[0].right),
@@ -370,6 +375,7 @@ player.viewport = function (head, history, step, size, hand, wishes) {
   }
   const columns = player.windowOf(asked, size.width, hand),
     { left, right } = columns;
+  front.home = wishes[0].home ?? heldRow(history, step, front, columns, wishes);
   const fold = head.fold && columns.fold ? { width: left - (wishes[0].folded ?? 0) } : null;
   const axis = head.axis !== null;
   const bottom = axis ? BOTTOM + (size.height > 220 ? TITLE : 0) : 4;
