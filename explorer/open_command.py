@@ -124,14 +124,13 @@ def said(trace: "Trace") -> list[str]:
     from decoders.explain import trust as words
     from decoders.trace.events import Note
     from decoders.trace.trust import Trust
-    from visualizers.analysis.cost_summary import strip
+    from visualizers.analysis.cost_summary import in_words
 
     lines = [trace.title, trace.text(), ""]
     if trace.trust:
         lines += words.report(Trust.from_json(trace.trust))
     lines += [note.text for step in trace.steps[:1] for note in step.of(Note)]
-    costs = [f"{entry['label']} {entry['name']}" for entry in strip(trace.costs)]
-    return [*lines, " · ".join(costs)]
+    return [*lines, in_words(trace.costs)]
 
 
 def show_table(options: argparse.Namespace, found: "Opened") -> None:

@@ -15,7 +15,7 @@ from decoders.trace.trace import Trace
 from explorer.runs.callbacks import CALLBACKS, check_tests
 from explorer.runs.load_pair import load_models
 from explorer.runs.run_summary import before_text, sequences, summary
-from visualizers.analysis.cost_summary import strip
+from visualizers.analysis.cost_summary import in_words
 
 
 def run(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> None:
@@ -134,5 +134,5 @@ def print_result(prompt: str, trace: Trace) -> None:
         for rank, sequence in enumerate(texts, 1):
             score = "" if sequence["score"] is None else f" ({sequence['score']:.4f})"
             print(f"{rank}.{score} {prompt}{sequence['text']}")
-    print("\n" + " · ".join(f"{entry['label']} {entry['name']}" for entry in strip(trace.costs)))
+    print("\n" + in_words(trace.costs))
     print(trace.ended)

@@ -6,6 +6,7 @@ may drop a candidate before the target sees it, and then it was not drafted.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from decoders.roles import DRAFT_ROLES
@@ -331,3 +332,11 @@ def snapped(number: float) -> float:
     """`number` rounded to an integer if it differs only by floating-point error, else unchanged."""
     whole = round(number)
     return whole if abs(number - whole) < 1e-9 else number
+
+
+def costs_of(steps: Iterable[Step]) -> Costs:
+    """The costs of the first steps of a lane."""
+    costs = Costs()
+    for step in steps:
+        costs.add(step)
+    return costs

@@ -3,9 +3,9 @@
 It is the view's Plotly figure, drawn without a browser (visualizers/figures/svg.py). Knows traces, no runs.
 """
 
-from decoders.trace.costs import Costs
+from decoders.trace.costs import costs_of
 from decoders.trace.trace import Trace
-from visualizers.analysis.cost_summary import strip
+from visualizers.analysis.cost_summary import in_words
 
 
 def picture(trace: Trace, view: str, step: int | None = None, look: str = "light") -> str:
@@ -36,7 +36,4 @@ def print_figure(trace: Trace, view: str, step: int | None = None, width_mm: flo
 
 def costs_text(trace: Trace, steps: int | None) -> str:
     """The costs of the first `steps` steps, as in the strip below a lane."""
-    costs = Costs()
-    for step in trace.steps[:steps]:
-        costs.add(step)
-    return " · ".join(f"{entry['label']} {entry['name']}" for entry in strip(costs))
+    return in_words(costs_of(trace.steps[:steps]))

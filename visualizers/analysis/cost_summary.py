@@ -144,6 +144,11 @@ def strip(costs: Costs) -> list[dict]:
     return entries
 
 
+def in_words(costs: Costs, between: str = " · ") -> str:
+    """The strip as text: `1.00 tokens / target forward · 40 steps`."""
+    return between.join(f"{entry['label']} {entry['name']}" for entry in strip(costs))
+
+
 def about(costs: Costs) -> tuple[str, ...]:
     """The names of the four numbers that a lane is about."""
     if costs.variations:

@@ -7,10 +7,10 @@ from textwrap import shorten
 import plotly.graph_objects as go
 
 from decoders.registry import strategies
-from decoders.trace.costs import Costs
+from decoders.trace.costs import costs_of
 from decoders.trace.number_format import many
 from decoders.trace.trace import Trace
-from visualizers.analysis.cost_summary import strip
+from visualizers.analysis.cost_summary import in_words
 from visualizers.figures.scene_figure import Picture
 from visualizers.figures.theme import theme
 
@@ -37,7 +37,7 @@ def caption(trace: Trace, shown: Picture, figure: go.Figure, step: int | None) -
     said += [with_dot(f"Legend: {legend}")] if legend else []
     drawn_axis = figure.layout.xaxis.visible is not False and shown.head.get("axis")
     said += [f"Horizontal axis: {drawn_axis}."] if drawn_axis else []
-    said += [setup(trace), f"Costs: {cost_words(shown_steps)}."]
+    said += [setup(trace), f"Costs: {in_words(costs_of(shown_steps), ', ')}."]
     return " ".join(one.strip() for one in said if one)
 
 
@@ -107,11 +107,3 @@ def setup(trace: Trace) -> str:
         if name in own or name in defaults and value != defaults[name]
     ]
     return f"Prompt: “{prompt}”. Models: {models}; {', '.join([*told, f'seed {trace.seed}'])}."
-
-
-def cost_words(steps: list) -> str:
-    """The costs of these steps, as in the strip below a lane."""
-    costs = Costs()
-    for one in steps:
-        costs.add(one)
-    return ", ".join(f"{entry['label']} {entry['name']}" for entry in strip(costs))

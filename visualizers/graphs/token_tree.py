@@ -8,7 +8,7 @@ from itertools import takewhile
 import networkx as nx
 
 from decoders.explain.verdicts import reason_of
-from decoders.trace.costs import Costs
+from decoders.trace.costs import costs_of
 from decoders.trace.events import Commit, Distribution, Propose, Step, Verdict
 from decoders.trace.scores import Rank, Score
 from decoders.trace.trace import Trace
@@ -80,9 +80,7 @@ def drafts(trace: Trace, steps: int | None = None) -> nx.DiGraph:
     """The part of the token tree that drafters wrote, with the tokens that drafts start from. Drafted nodes,
     those that were sent to the target, have the `round` (0: the first) that verified them.
     """
-    tree, costs = token_tree(trace, steps), Costs()
-    for step in trace.steps[:steps]:
-        costs.add(step)
+    tree, costs = token_tree(trace, steps), costs_of(trace.steps[:steps])
     for number, made in enumerate(costs.rounds):
         tree.add_nodes_from(made.nodes, round=number)
     drafted = [n for n, known in tree.nodes(data=True) if "round" in known or is_draft(known)]

@@ -342,8 +342,8 @@ class App extends page.Emitter {
   // Takes a pull's answer.
   take(answer) {
     for (const lane of this.lanes) if (lane.runIndex !== null) lane.feed(answer.lanes[lane.runIndex]);
-    // How many steps are decoded, where not all of them came with this answer.
     this.run.stopped = answer.stopped ?? null; // at which breakpoint
+    // How many steps are decoded, where not all of them came with this answer.
     this.run.decoded = answer.more ? Math.max(...answer.lanes.map((lane) => lane.count)) : null;
     const { playback } = this,
       newest = playback.following && !playback.playing;

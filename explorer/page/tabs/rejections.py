@@ -141,21 +141,22 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
         rejected = [row for row in rows if row["fate"] == "rejected"]
         shown = in_order(filtered(rejected, words or ""), sort or "position")
         nodes = [row["node"] for row in shown]
-        node = walked(nodes, node, 0)
+        here = walked(nodes, node, 0)
+        opened_row = next((row for row in shown if row["node"] == here), None)
         updates = {parts.says: sentence(len(rows), rejected), parts.body: gr.Column(visible=bool(rejected))}
         updates |= {parts.groups: grouped_cells(rows, by or "cause"), listed: nodes}
         return updates | {
-            parts.table: table_of(shown, rejected, one.count, node),
-            parts.card: card_of(one, node),
+            parts.table: table_of(shown, rejected, one.count, here),
+            parts.card: card_of(one, opened_row),
         }
 
     def keep_group(picked: gr.SelectData) -> str:
         return f'"{picked.row_value[0]}"'
 
     def pick_row(value: str, wanted: int | None, nodes: list[int] | None, picked: gr.SelectData) -> dict:
-        one, row = lane_seen(value, wanted), picked.index[0]
-        node = nodes[row] if nodes and 0 <= row < len(nodes) else None
-        return {chosen: node, parts.card: card_of(one, node)}
+        one, at = lane_seen(value, wanted), picked.index[0]
+        node = nodes[at] if nodes and 0 <= at < len(nodes) else None
+        return {chosen: node, parts.card: card_of(one, row_of(one, node))}
 
     def earlier(nodes: list[int] | None, node: int | None) -> int | None:
         return walked(nodes or [], node, -1)
@@ -193,21 +194,23 @@ def walked(nodes: list[int], node: int | None, by: int) -> int | None:
     return nodes[min(max(at, 0), len(nodes) - 1)] if nodes else None
 
 
+def row_of(one: Lane | None, node: int | None) -> dict | None:
+    """The row of a rejected token of a lane, None if there is none."""
+    rows = drafted_tokens(one.record.trace) if one else []
+    return next((row for row in rows if row["node"] == node and row["fate"] == "rejected"), None)
+
+
 def token_link(one: Lane, node: int | None) -> str:
     """Lane, step and node of a rejected token, as JSON for the page's script; empty if there is none."""
-    for token in drafted_tokens(one.record.trace):
-        if token["fate"] == "rejected" and token["node"] == node:
-            return json.dumps({"lane": one.number, "step": token["step"], "node": node})
-    return ""
+    row = row_of(one, node)
+    return json.dumps({"lane": one.number, "step": row["step"], "node": node}) if row else ""
 
 
-def card_of(one: Lane | None, node: int | None) -> str:
+def card_of(one: Lane | None, row: dict | None) -> str:
     """The test of a rejected token as HTML: what happened in words, and bars of p, q and the residual."""
     from explorer.inspector.card import verdicts  # needs what few tabs need
     from explorer.inspector.pictures import pictures
 
-    rows = drafted_tokens(one.record.trace) if one else []
-    row = next((row for row in rows if row["node"] == node and row["fate"] == "rejected"), None)
     if one is None or row is None:
         return NO_ROW
     facts = inspect(one.record.trace, row["node"])
