@@ -15,7 +15,7 @@ from decoders.packages import assets
 from decoders.refusal import Refusal
 from decoders.registry import BADGES, FAMILIES, get, strategies
 from decoders.strategy import Strategy
-from decoders.trace.trace import load
+from decoders.trace.trace import Trace, load
 from explorer.catalog import origins, papers
 from explorer.runs.model_pool import Loader
 from explorer.runs.validation import check
@@ -356,20 +356,31 @@ def picture_facts(name: str) -> dict | None:
     }
 
 
-@lru_cache(maxsize=200)
-def picture(name: str, look: str) -> str:
-    """A strategy's first view of its recorded run, as SVG. look: "light" or "dark".
+@lru_cache(maxsize=400)
+def thumbnail(name: str, look: str) -> str:
+    """A strategy's first view of its recorded run as a small SVG without words. look: "light" or "dark".
 
     Raises Refusal with one sentence if no run was recorded.
     """
-    from visualizers.figures.svg import thumbnail  # imported on demand: plotly is slow to import
+    from visualizers.figures import thumbnail  # imported on demand: plotly is slow to import
 
-    strategy = get(name)
+    return thumbnail.thumbnail(recorded(name), look)
+
+
+@lru_cache(maxsize=50)
+def picture(name: str, look: str) -> str:
+    """The same view as a whole figure, with its words."""
+    from visualizers.figures.svg import svg
+
+    return svg(recorded(name).figure(look=look))
+
+
+def recorded(name: str) -> Trace:
+    """The recorded run of a strategy. Raises Refusal with one sentence if there is none."""
     if not file_of(name).exists():
-        raise Refusal(
-            f"No run is stored for {strategy.title}; python -m explorer.catalog.recorded_runs records one."
-        )
-    return thumbnail(load(file_of(name)).figure(look=look))
+        title = get(name).title
+        raise Refusal(f"No run is stored for {title}; python -m explorer.catalog.recorded_runs records one.")
+    return load(file_of(name))
 
 
 def record(loader: Loader, names: Sequence[str] = ()) -> None:

@@ -42,8 +42,8 @@ def method_map() -> nx.DiGraph:
 
 
 def family_tree() -> nx.DiGraph:
-    """What grew from what: a node for each strategy with `title`, `family`, `year` ("" if unknown), `differs`
-    and whether it is `exact` by default; edges lead from parents to children.
+    """What grew from what: a node for each strategy with `title`, `family`, `branch` (its mechanism), `year`
+    ("" if unknown), `differs` and whether it is `exact` by default; edges lead from parents to children.
     """
     graph = nx.DiGraph(kind="family tree")
     for name, strategy in strategies().items():
@@ -53,6 +53,7 @@ def family_tree() -> nx.DiGraph:
             name,
             title=strategy.title,
             family=strategy.family,
+            branch=branch_of(name),
             year=origins.first_year(origins.sources(name, strategy.papers)),
             differs=known["differs"],
             exact=badge.startswith(EXACT),
@@ -60,3 +61,13 @@ def family_tree() -> nx.DiGraph:
         if known["parent"]:
             graph.add_edge(known["parent"], name)
     return graph
+
+
+def branch_of(name: str) -> str:
+    """The branch that a strategy or the nearest of its parents in the family begins; else the family."""
+    known, family = origins.lineage(), strategies()[name].family
+    while name in known and strategies()[name].family == family:
+        if known[name]["branch"]:
+            return known[name]["branch"]
+        name = known[name]["parent"]
+    return FAMILIES[family]

@@ -1,6 +1,7 @@
 """Where strategies come from and what each one changed, from two tables in assets/.
 
-methods.csv has each strategy's parent, how it differs from it, and other names that people search for;
+methods.csv has each strategy's parent, where a branch of the map of decoding begins, how the strategy differs
+from its parent, and other names that people search for;
 sources.csv has papers and libraries outside the 193. An empty cell is a fact that could not be confirmed.
 Knows no declarations.
 """
@@ -15,10 +16,13 @@ FIELDS = ("title", "authors", "year", "link")
 
 @cache
 def lineage() -> dict[str, dict]:
-    """Strategy -> `{parent, differs, aliases}`; `differs` continues "Unlike PARENT, it"."""
+    """Strategy -> `{parent, branch, differs, aliases}`; `branch`: the mechanism with which it begins a branch
+    of the map of decoding, "" if it belongs to that of its parent; `differs` continues "Unlike PARENT, it".
+    """
     return {
         row["name"]: {
             "parent": row["parent"],
+            "branch": row["branch"],
             "differs": row["differs"],
             "aliases": [word.strip() for word in row["aliases"].split(";")],
         }

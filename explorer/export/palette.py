@@ -112,7 +112,7 @@ LOW_LINE = {"ended": 1.2}  # the line width where rows are low, if it differs
 def palette() -> dict[str, dict]:
     """The colours and looks with which the player draws, by theme.
 
-    surface, amount, ranks, state, link   as in the file; states also have their word and sign
+    surface, amount, ranks, state, link, family   as in the file; states also have their word and sign
     roles     the colour of every role that a mark can name
     arcs      the six looks of an arc; faint: the colour of a weak hook
     strip     the colours of boxes in the strip below a picture, by what a box stands for, in drawing order
@@ -146,6 +146,7 @@ def one_theme(every: dict, theme: str) -> dict:
         "ranks": every["amount"]["ranks"][theme],
         "state": state,
         "link": link,
+        "family": {family: known[theme] for family, known in every["family"].items()},
         "roles": surface | named | colours,
         "arcs": [
             {"width": width, "color": mixed(surface["bg"], surface["text"], 0.45 + 0.11 * at)}
@@ -250,12 +251,13 @@ def mixed(one: str, other: str, share: float) -> str:
 
 
 def css() -> str:
-    """CSS rules that define the colours of surfaces and states in each theme."""
+    """CSS rules that define the colours of surfaces, states and families in each theme."""
     rules = []
     for theme, own in palette().items():
         named = dict(own["surface"])
         for name, state in own["state"].items():
             named |= {f"dp-{name}-color": state["color"], f"dp-{name}-tint": state["tint"]}
+        named |= {f"family-{name}": colour for name, colour in own["family"].items()}
         given = "".join(f"--{name}:{colour};" for name, colour in named.items())
         rules.append(f":root[data-theme={theme}]{{color-scheme:{theme};{given}}}")
     return "".join(rules)

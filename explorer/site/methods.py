@@ -1,6 +1,5 @@
 """The map of decoding, and a page for each method: its recorded run with all views, and its whole card."""
 
-import re
 from collections.abc import Callable, Sequence
 from html import escape
 
@@ -10,7 +9,7 @@ from explorer.catalog import method_cards, origins, papers
 from explorer.export.run_file import settings
 from explorer.markup import Html, h
 from explorer.page.tabs import method_rows
-from explorer.page.tabs.method_tree import tree
+from explorer.page.tabs.method_map import method_map
 from explorer.site.pages import Site, content, heading
 from explorer.site.replays import replay_page
 
@@ -20,8 +19,6 @@ SAYS = (
 )
 RAN = "The recorded run is by {models}. "
 RUN = 'Decode your own prompt with it: decoding-explorer run --strategy {name} --prompt "Once upon a time"'
-WORDS = re.compile("<text.*?</text>", re.DOTALL)  # of a picture: in the size of the map nobody can read them
-EMPTY = re.compile("<g[^>]*></g>")  # groups that held only words
 
 
 def build(site: Site, names: Sequence[str] | None, say: Callable[[str], None]) -> set[str]:
@@ -49,11 +46,11 @@ def map_page(site: Site, pictured: set[str]) -> None:
         for name, title in FAMILIES.items()
         if any(graph.nodes[n]["family"] == name for n in graph)
     }
-    made = tree(
+    made = method_map(
         graph, families, pictured, link=link, image=lambda name, words: image(name, words, "methods/")
     )
-    body = content(heading("Map of decoding", h("p", "site-says", SAYS)), Html(made), wide=True)
-    site.page("methods.html", "Map of decoding", SAYS, body, kind="page")
+    body = content(heading("Map of decoding", h("p", "site-says", SAYS)), made, wide=True)
+    site.page("methods.html", "Map of decoding", SAYS, body, scripts=("method-map.js",), kind="page")
 
 
 def link(name: str) -> str:
@@ -92,8 +89,7 @@ def method_page(site: Site, method: dict, beside: list[str]) -> None:
         neighbours(beside),
     )
     for look in ("light", "dark"):
-        drawn = EMPTY.sub("", WORDS.sub("", method_cards.picture(name, look)))
-        site.write(f"methods/pictures/{name}.{look}.svg", drawn)
+        site.write(f"methods/pictures/{name}.{look}.svg", method_cards.thumbnail(name, look))
     replay_page(
         site,
         f"methods/{name}.html",

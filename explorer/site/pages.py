@@ -183,6 +183,7 @@ def shared_files(site: Site) -> None:
         "player.js": page_files.drawing_scripts(),
         "front.js": [own["front.js"]],
         "figures.js": [own["figures.js"]],
+        "method-map.js": [path for path in page_js if path.name == "method-map.js"],
         "page.js": [
             *(path for path in page_js if path not in first),
             own["place.js"],

@@ -1,7 +1,7 @@
 """The map of decoding: which method grew out of which, in the order of the map.
 
-Takes a NetworkX graph whose nodes are methods (`title`, `year`, `family`, `differs`, `exact`) and whose edges
-lead from a method to those that grew from it. Knows no strategies, draws nothing.
+Takes a NetworkX graph whose nodes are methods (`title`, `year`, `family`, `branch`, `differs`, `exact`) and
+whose edges lead from a method to those that grew from it. Knows no strategies, draws nothing.
 """
 
 import networkx as nx
@@ -24,12 +24,21 @@ def by_age(graph: nx.DiGraph, names: list[str]) -> list[str]:
     return sorted(names, key=lambda name: (graph.nodes[name]["year"], graph.nodes[name]["title"]))
 
 
+def in_order(graph: nx.DiGraph, family: str) -> list[str]:
+    """The methods of a family, parents before their children, older ones first."""
+
+    def below(name: str) -> list[str]:
+        return [name, *(one for child in children(graph, name) for one in below(child))]
+
+    return [one for top in tops(graph, family) for one in below(top)]
+
+
 def caption_of(graph: nx.DiGraph) -> str:
     """What the map shows, in words."""
     years = [int(year) for _, year in graph.nodes(data="year") if year]
     exact = sum(exact for _, exact in graph.nodes(data="exact"))
     return (
-        f"{len(graph)} methods from {min(years)} to {max(years)}; a row says what a method changed about the "
+        f"{len(graph)} methods from {min(years)} to {max(years)}; a card says what a method changed about the "
         f"one it grew from. Filled circles ({exact}): by default exactly what plain decoding or "
         "transformers' generate gives."
     )

@@ -67,15 +67,6 @@ def frame(figure: go.Figure) -> Frame:
     return Frame(figure, left, right, top, bottom, scales)
 
 
-def thumbnail(figure: go.Figure) -> str:
-    """Only the panels, for small sizes: no title, no legend, no scales."""
-    at = frame(figure)
-    notes = [one for one in figure.layout.annotations if one.yref != "paper"]
-    drawn = [*all_shapes(at), *(note(one, at) for one in notes)]
-    box = f"0 {at.top:g} {figure.layout.width:g} {at.bottom - at.top:g}"
-    return document(figure, box, drawn)
-
-
 def svg(figure: go.Figure, foot: str = "") -> str:
     """The whole figure; `foot`: a line of text below it."""
     layout, at = figure.layout, frame(figure)

@@ -20,7 +20,8 @@ SANS, MONO = "system-ui, sans-serif", "ui-monospace, monospace"
 class Theme:
     """The palette of one theme. `state[name]` has `color`, `tint`, `dash`, `width` and `glyph`; `surface` the
     grounds and inks; `amounts` greys from pale to dark; `ranks` greys of stacked bars, the darkest first;
-    `marks` and `dashes` tell lanes apart, in the order of the lanes.
+    `family` the colours of the families of methods; `marks` and `dashes` tell lanes apart, in the order of
+    the lanes.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Theme:
     amounts: list[str]
     ranks: list[str]
     link: str
+    family: dict[str, str]
     marks: list[str]
     dashes: list[str]
 
@@ -67,6 +69,7 @@ def theme(name: str) -> Theme:
         amount[name],
         amount["ranks"][name],
         palette["link"][name],
+        {family: known[name] for family, known in palette["family"].items()},
         lane["marks"],
         lane["dashes"],
     )

@@ -29,7 +29,7 @@ def row(method: dict, families: dict[str, str], code: str) -> str:
         f'<button type="button" class="primary" {opens} '
         f'title="Shows Decode with this strategy" aria-label="Open {title} in a lane">Open in a lane</button>'
         f'<details><summary aria-label="All about {title}"></summary>'
-        f"<template>{full_card(method, code)}</template></details>"
+        f"<template>{full_card(method, code, whole_picture(method))}</template></details>"
         "</article>"
     )
 
@@ -39,14 +39,14 @@ def anchor(name: str) -> str:
     return f"method-{name}"
 
 
-def thumbnail(name: str, words: str) -> str:
+def thumbnail(name: str, words: str, kind: str = "thumbnail") -> str:
     """The picture of a method's recorded run in the page's theme; browsers fetch it when it becomes visible.
 
-    `words`: the alternative text for screen readers.
+    `words`: the alternative text for screen readers; `kind`: "thumbnail", or "picture" for the whole figure.
     """
     return "".join(
         f'<img class="in-{look}" loading="lazy" alt="{escape(words)}" '
-        f'src="{PICTURES}/{name}/{look}?{STARTED}">'
+        f'src="{PICTURES}/{kind}/{name}/{look}?{STARTED}">'
         for look in ("light", "dark")
     )
 
@@ -74,8 +74,16 @@ def origin(method: dict, families: dict[str, str]) -> str:
     return " · ".join(part for part in (escape(families[method["family"]]), escape(by), link) if part)
 
 
-def full_card(method: dict, code: str) -> str:
-    """The card of a method, below its row."""
+def whole_picture(method: dict) -> str:
+    """The picture of a method's recorded run with its words, "" if none is recorded."""
+    picture = method["picture"]
+    if not picture:
+        return ""
+    return f'<div class="thumb">{thumbnail(method["name"], caption(picture), "picture")}</div>'
+
+
+def full_card(method: dict, code: str, picture: str = "") -> str:
+    """The card of a method, below its row. `picture`: that of its run, as HTML."""
     parameters = [
         f"<dt><code>{escape(p['name'])}</code> <span>{escape(str(p['default']))}</span></dt>"
         f"<dd>{escape(p['help'] or '')}</dd>"
@@ -88,6 +96,7 @@ def full_card(method: dict, code: str) -> str:
     sources = "".join(f"<li>{cited(source)}</li>" for source in method["sources"])
     needs = " and a ".join(method["needs"])
     made = [
+        picture,
         f'<p class="caption">{escape(caption(method["picture"]))}</p>' if method["picture"] else "",
         f'<p class="what">{prose(method["summary"])}</p>' if what(method) != method["summary"] else "",
         f'<div class="how">{how(method["how"])}</div>',

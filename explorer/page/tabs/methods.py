@@ -26,13 +26,14 @@ from explorer.runs.model_pool import Loader
 from explorer.tasks import sandbox
 
 EVERY = "every"
-WAITING = "Waiting for the models …"
+WAITING, DRAWING = "Waiting for the models …", "Drawing the map …"
 COLUMNS, WIDTHS = ["Paper", "Authors", "Year", "Link", "Here"], ["360px", "140px", "60px", "100px", "260px"]
 SHOWN = {"All": "", "Works": "works", "Miniature": "miniature", "Card": "card"}
 PAPERS = (
     "Choose a row to read more. A *miniature* shows a paper's idea on points in the plane; a *card* says "
     "what a paper does and which method here comes closest to it. Neither implements the paper."
 )
+DRAWN = {"thumbnail": method_cards.thumbnail, "picture": method_cards.picture}
 MAX_QUOTED = 60  # characters of the search words
 # Handles "Open in a lane", and takes a card out of its template when its row is opened. `element` is the
 # component, which stays the same when its value changes.
@@ -52,12 +53,19 @@ FOLLOW = """const tell = () => {
     ExplorerPage.app.showSection("methods");
 };
 addEventListener("hashchange", tell); setTimeout(tell);"""
-# The map of papers follows the search while it is open; while it is closed, nothing is requested.
-ASK = "(...shown) => JSON.stringify(shown)"
+# The map of papers is drawn when it comes into sight, and follows the search from then on.
+IN_SIGHT = """const map = new IntersectionObserver((places) => {
+    if (!places.some((place) => place.isIntersecting)) return;
+    map.disconnect();
+    props.value = "in sight";
+}, { rootMargin: "50% 0px" });
+setTimeout(() => map.observe(document.getElementById("papers-map")));"""
 ASK_AGAIN = "(...shown) => shown.pop() && JSON.stringify(shown)"
-# Shows only the rows of these methods, in this order.
+# Shows only the rows of these methods, in this order; on the map the others are pale.
 KEEP = """(names) => {
     const rows = document.querySelector("#explorer-methods .cards"), kept = JSON.parse(names || "[]");
+    for (const method of document.querySelectorAll("#methods-map .method"))
+        method.classList.toggle("off", !kept.includes(method.dataset.name));
     if (!rows) return;
     for (const row of rows.children) row.hidden = !kept.includes(row.dataset.name);
     rows.append(...kept.map((name) => rows.querySelector(`[data-name="${name}"]`)));
@@ -82,17 +90,25 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML, paper: gr.HTML) -> None:
         family = gr.Dropdown(
             [("All families", EVERY), *of_methods, *of_papers], value=None, label="Family", scale=1
         )
-    with gr.Accordion("Map of decoding", open=False):
-        tree = gr.HTML(f'<p class="caption">{WAITING}</p>', apply_default_css=False)
-        save = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, size="sm")
+    with gr.Row(elem_classes="map-heading"):
+        gr.Markdown("## Map of decoding")
+        save = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, min_width=240, size="sm")
         save.click(make_poster, None, save, api_visibility="private").success(None, save, save, js=FETCH)
-    with gr.Accordion("Map of papers", open=False) as chart:
-        asked = carried()  # the search that the open map shows, "" while it is closed
+    tree = gr.HTML(
+        f'<p class="caption">{WAITING}</p>',
+        apply_default_css=False,
+        elem_id="methods-map",
+        elem_classes="methods-map",
+    )
     count = gr.Markdown(WAITING, elem_id="methods-count")
     cards = gr.HTML(
         js_on_load=OPEN, apply_default_css=False, elem_id="explorer-methods", elem_classes="explorer"
     )
     names = carried()  # names of the matching methods, as JSON
+    gr.Markdown("## Map of papers")
+    asked = carried(IN_SIGHT)  # the search that the map shows, "" until it comes into sight
+    with gr.Column(elem_id="papers-map") as chart:
+        gr.Markdown(DRAWING, elem_classes="papers-waiting")
     gr.Markdown(f"## Papers\n\n{PAPERS}")
     status = gr.Radio(list(SHOWN), value="All", label="Show papers")
     here = table("Papers", COLUMNS)
@@ -118,8 +134,6 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML, paper: gr.HTML) -> None:
     unmark(found, "methods-count")
     gr.on([names.change, cards.change], None, names, None, js=KEEP)
     shown = [words, family, status, look]
-    chart.expand(None, shown, asked, js=ASK, api_visibility="private")
-    chart.collapse(None, None, asked, js="() => ''", api_visibility="private")
     gr.on([one.change for one in shown], None, [*shown, asked], asked, js=ASK_AGAIN, api_visibility="private")
     with chart:
 
@@ -162,11 +176,11 @@ def poster_file() -> str:
     process.
     """
     from explorer.catalog.method_map import family_tree
-    from visualizers.figures.poster import poster
+    from visualizers.figures.decoding_map import poster
 
     path = Path(tempfile.mkdtemp(prefix="decoding-explorer-"), "map-of-decoding.svg")
     pictures = {
-        one["name"]: method_cards.picture(one["name"], "light")
+        one["name"]: method_cards.thumbnail(one["name"], "light")
         for one in listing()["methods"]
         if one["picture"]
     }
@@ -249,31 +263,31 @@ def all_methods() -> tuple[str, str]:
     since there are many.
     """
     from explorer.catalog.method_map import family_tree  # on demand: networkx is slow to import
-    from explorer.page.tabs.method_tree import tree
+    from explorer.page.tabs.method_map import method_map
 
     code, methods = sandbox.protection().sentence, sorted(listing()["methods"], key=first_to_try)
     rows = "".join(method_rows.row(one, FAMILIES, code) for one in methods)
     cards = f'<section class="methods cards" aria-label="Cards of methods">{rows}</section>'
     pictured = {one["name"] for one in methods if one["picture"]}
-    return tree(family_tree(), FAMILIES, pictured), cards
+    return method_map(family_tree(), FAMILIES, pictured), cards
 
 
 def routes() -> list[Route]:
-    """Routes for Gradio's app: the thumbnails of methods."""
+    """Routes for Gradio's app: the pictures of methods."""
 
     async def picture(request: Request) -> Response:
-        name, look = request.path_params["name"], request.path_params["look"]
-        if name not in strategies() or look not in ("light", "dark"):
+        kind, name, look = (request.path_params[key] for key in ("kind", "name", "look"))
+        if kind not in DRAWN or name not in strategies() or look not in ("light", "dark"):
             return Response("There is no such picture.", status_code=404, media_type="text/plain")
         try:
-            made = await asyncio.to_thread(method_cards.picture, name, look)
+            made = await asyncio.to_thread(DRAWN[kind], name, look)
         except Refusal as error:
             return Response(str(error), status_code=404, media_type="text/plain")
         # the address contains the start time of the app, so browsers may cache the picture
         headers = {"Cache-Control": "public, max-age=31536000, immutable"}
         return Response(made, headers=headers, media_type="image/svg+xml")
 
-    return [Route(f"/{method_rows.PICTURES}/{{name}}/{{look}}", picture)]
+    return [Route(f"/{method_rows.PICTURES}/{{kind}}/{{name}}/{{look}}", picture)]
 
 
 def count_sentence(words: str, methods: list, rows: list) -> str:
