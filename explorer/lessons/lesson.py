@@ -7,7 +7,6 @@ hold in this run, the stop says so instead. Knows no strategy and no page.
 
 import argparse
 import asyncio
-import json
 import re
 import zlib
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from decoders.packages import assets
 from decoders.refusal import Refusal
 from decoders.strategy import shortened
 from decoders.trace.trace import Trace
-from explorer.lessons import canvas_stops, search_stops, speculative_stops  # noqa: F401 (found by name)
+from explorer.lessons import canvas_stops, path, search_stops, speculative_stops  # noqa: F401 (found by name)
 from explorer.lessons.facts import FACTS, Reading
 from explorer.lessons.handout import handout
 from explorer.lessons.stop_cards import pages, stop_card
@@ -43,7 +42,7 @@ def functions(runs, loader: Loader) -> list:
     """The server functions: all lessons, and one lesson filled with the facts of a run."""
 
     async def explorer_lessons(request: Call) -> str:
-        """`{lessons}`: the content of every lesson file, in order, with its pages in the guide."""
+        """`{lessons}`: the content of every lesson, along the path, with its pages in the guide."""
         return await as_json(
             asyncio.to_thread(lambda: {"lessons": list(map(with_pages, lessons().values()))})
         )
@@ -64,9 +63,8 @@ def functions(runs, loader: Loader) -> list:
 
 @cache
 def lessons() -> dict[str, dict]:
-    """Name -> lesson, in the order of their files."""
-    files = sorted((ASSETS / "lessons").glob("*.json"))
-    return {(lesson := json.loads(file.read_text("utf-8")))["name"]: lesson for file in files}
+    """Name -> lesson, in the order of the path: see `path.chapters`."""
+    return {lesson["name"]: lesson for chapter in path.chapters() for lesson in chapter["lessons"]}
 
 
 def find(name: str) -> dict:
@@ -78,7 +76,13 @@ def find(name: str) -> dict:
 
 def with_pages(lesson: dict, saved: bool = False) -> dict:
     """The lesson as the guide takes it, in the app or in a `saved` page."""
-    return {**lesson, "pages": pages(lesson, saved)}
+    return {**lesson, "pages": pages(lesson, saved, following(lesson["name"]))}
+
+
+def following(name: str) -> dict | None:
+    """The lesson that comes next on the path; None after the last one."""
+    names = list(lessons())
+    return lessons().get(dict(zip(names, names[1:], strict=False)).get(name))
 
 
 def fill_lesson(lesson: dict, traces: list[Trace]) -> dict:

@@ -14,16 +14,18 @@ AGAIN = (
     "through the stops. The lesson then describes your own run."
 )
 OTHERS = "Other models, prompts and seeds give other numbers."
+ALL_DONE = "This was the last lesson of the path."
 AGAIN_SAVED = "That was the last stop. Drag the slider, and click on any token."
 
 
-def pages(lesson: dict, saved: bool = False) -> list[dict]:
+def pages(lesson: dict, saved: bool = False, after: dict | None = None) -> list[dict]:
     """What the guide shows before any run is read: a page before the first stop, one for each stop, and one
     after the last, as `{where, next, card}`: the place in the lesson, the label of the button that leads on,
-    and the card.
+    and the card. `after`: the next lesson on the path.
     """
     stops = lesson["stops"]
     last = [h("p", "", AGAIN_SAVED)] if saved else [h("p", "", AGAIN), h("p", "soft", OTHERS)]
+    last += [h("h3", "", "Next on the path"), *next_on_path(after)] if after else [h("p", "", ALL_DONE)]
     return [
         page("Before you start", "Start", h("p", "", lesson["about"])),
         *(
@@ -34,8 +36,14 @@ def pages(lesson: dict, saved: bool = False) -> list[dict]:
             )
             for number, stop in enumerate(stops, 1)
         ),
-        page("The end", "Next lesson", *last),
+        page("The end", "Next lesson" if after else "All lessons", *last),
     ]
+
+
+def next_on_path(lesson: dict) -> tuple[Html, Html]:
+    """The title of a lesson and what one learns there."""
+    title = h("b", "", f"{lesson['number']}. {lesson['title']}")
+    return h("p", "", title, f" ({lesson['minutes']} min)"), h("p", "soft", lesson["learns"])
 
 
 def page(where: str, leads_on: str, *card: Html) -> dict:

@@ -172,6 +172,7 @@ def build(
             "routes": [
                 *serve.routes(),
                 *alive.routes(first["version"]),
+                *lessons_tab.routes(),
                 *methods_tab.routes(),
                 *session_routes(runs),
             ],

@@ -1,14 +1,17 @@
 """The lessons as pages: each guides through a run that is decoded when the site is built."""
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
+from itertools import product
 
 from decoders.models.catalog import DRAFT, TARGET
 from explorer.lessons import lesson as lessons_of
+from explorer.lessons.path import chapters, picture_file
 from explorer.markup import Html, h
+from explorer.page.tabs.lessons import lesson_path
 from explorer.runs.model_pool import Loader
 from explorer.site.pages import Site, content, heading
 from explorer.site.replays import replay_page
+from visualizers.figures.theme import THEMES
 
 SAYS = (
     "Each lesson stops a real run where something interesting happens, asks a question, and answers it from "
@@ -28,7 +31,7 @@ def build(site: Site, loader: Loader, names: Sequence[str] | None, say: Callable
         traces = [lane.run() for lane in make(check(known[name]["setup"]))]
         lesson_page(site, known[name], traces, f"{following}.html")
         say(f"lessons: {at + 1} of {len(chosen)}")
-    list_page(site, [known[name] for name in chosen])
+    list_page(site, chosen)
 
 
 def default_loader() -> Loader:
@@ -67,27 +70,29 @@ def models_of(traces: list) -> dict:
     return {"models": {role: name for trace in traces for role, name in trace.models.items()}}
 
 
-def list_page(site: Site, lessons: list[dict]) -> None:
-    """Writes the list of lessons, by topic."""
-    made: list[Html] = []
-    for group, members in groupby(enumerate(lessons, 1), lambda one: one[1]["group"]):
-        made += [h("h2", "", group), h("ul", "site-cards", *(card(number, one) for number, one in members))]
-    body = content(heading("Lessons", h("p", "site-says", SAYS)), *made)
+def list_page(site: Site, names: list[str]) -> None:
+    """Writes the path through these lessons, and their pictures."""
+    parts = []
+    for part in chapters():
+        members = [lesson for lesson in part["lessons"] if lesson["name"] in names]
+        parts += [{**part, "lessons": members}] if members else []
+    for name, look in product(names, THEMES):
+        if picture_file(name, look).exists():
+            site.write(f"lessons/pictures/{name}.{look}.svg", picture_file(name, look).read_bytes())
+    body = content(heading("Lessons"), lesson_path(link, picture, parts))
     site.page("lessons.html", "Lessons", SAYS, body, kind="page")
 
 
-def card(number: int, lesson: dict) -> Html:
-    """A lesson in the list, as a link."""
-    lanes, stops = len(lesson["setup"]["lanes"]), len(lesson["stops"])
-    length = f"{lanes} {'lane' if lanes == 1 else 'lanes'} · {stops} stops"
-    return h(
-        "li",
-        "",
-        h(
-            "a",
-            {"href": f"lessons/{lesson['name']}.html"},
-            h("b", "", f"{number}. {lesson['title']}"),
-            h("span", "", lesson["about"]),
-            h("small", "", length),
-        ),
-    )
+def link(lesson: dict) -> Html:
+    """The link that leads to the page of a lesson."""
+    label = f"Start lesson {lesson['number']}: {lesson['title']}"
+    return h("a", {"href": f"lessons/{lesson['name']}.html", "class": "button", "aria-label": label}, "Start")
+
+
+def picture(name: str) -> str:
+    """The picture of a lesson's first stop in the page's theme; "" if none is stored."""
+    if not picture_file(name, THEMES[0]).exists():
+        return ""
+    file = f"lessons/pictures/{name}"
+    looks = ({"class": f"in-{look}", "src": f"{file}.{look}.svg", "alt": ""} for look in THEMES)
+    return "".join(h("img", {**look, "loading": "lazy"}) for look in looks)

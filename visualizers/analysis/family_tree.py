@@ -38,8 +38,8 @@ def caption_of(graph: nx.DiGraph) -> str:
     years = [int(year) for _, year in graph.nodes(data="year") if year]
     exact = sum(exact for _, exact in graph.nodes(data="exact"))
     return (
-        f"{len(graph)} methods from {min(years)} to {max(years)}; a card says what a method changed about the "
-        f"one it grew from. Filled circles ({exact}): by default exactly what plain decoding or "
+        f"{len(graph)} methods from {min(years)} to {max(years)}; a card says what a method changed about "
+        f"the one it grew from. Filled circles ({exact}): by default exactly what plain decoding or "
         "transformers' generate gives."
     )
 

@@ -24,7 +24,7 @@ from visualizers.figures.theme import theme
 
 WIDE, HIGH = 200, 84  # pixels
 LETTERS = 26  # in a line of running text, whose words are the picture
-LETTER, LINE, MOST_LINES = 8, 26, 4  # pixels of a letter and of a line there, and the lines that are shown
+LETTER, LINES = 8, 86  # pixels of a letter there, and of the three lines that are shown
 
 
 def thumbnail(trace: Trace, look: str = "light", view: str | None = None, step: int | None = None) -> str:
@@ -37,7 +37,7 @@ def thumbnail(trace: Trace, look: str = "light", view: str | None = None, step: 
     if any(mark["kind"] == "chip" for mark in drawn):
         figure = running_text(trace, shown, drawn, colours, LETTERS)
         figure.update_layout(width=LETTER * LETTERS + figure.layout.margin.l + figure.layout.margin.r)
-        return cut(figure, MOST_LINES * LINE)
+        return cut(figure, LINES)
     return cut(placed(trace, shown, small(shown), colours, step))
 
 

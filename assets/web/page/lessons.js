@@ -1,8 +1,40 @@
 // The guide beside the lanes that leads through a lesson (explorer/page/tabs/lessons.py lists them): it puts
 // the lesson's setup in place, runs it, and stops where something happened in that very run. What it says of
 // a run comes from the server, which reads the traces; a page that was saved during a lesson brings it along.
+// Which lessons were begun and which are done is kept in the browser, and marked on their path.
 const READY = "All lanes are done. Start when you are ready.",
   WAIT = "Decoding … the lesson continues when all lanes are done.";
+
+const KEPT = "explorer-lessons", // the name under which the browser keeps them
+  BEGUN = "begun",
+  DONE = "done";
+
+// Lesson -> BEGUN or DONE, as the browser keeps them.
+function visits() {
+  try {
+    return JSON.parse(page.stored(KEPT)) || {};
+  } catch {
+    return {};
+  }
+}
+
+// Marks the lessons of the path in this element, and the one to go on with: the first that is not done.
+page.markPath = function (path) {
+  const known = visits();
+  let next = true;
+  for (const lesson of path.querySelectorAll("[data-lesson]")) {
+    const state = known[lesson.dataset.lesson] || "",
+      here = next && state !== DONE;
+    lesson.dataset.state = state;
+    lesson.querySelector(".lesson-state").textContent = { [DONE]: "· ✓ done", [BEGUN]: "· begun" }[state] || "";
+    lesson.classList.toggle("next", here);
+    lesson.querySelector("button, a")?.classList.toggle("primary", here);
+    next &&= !here;
+  }
+  const done = path.querySelectorAll('[data-state="done"]').length,
+    says = path.querySelector(".path-done");
+  if (says) says.textContent = done ? ` · ${done} done` : "";
+};
 
 class Guide {
   constructor(app) {
@@ -43,6 +75,15 @@ class Guide {
     this.app.applySetup(JSON.parse(JSON.stringify(lesson.setup)));
     this.open(lesson, null);
     this.app.press("run");
+    this.visited(BEGUN);
+  }
+
+  // Keeps that the lesson was begun or is done; what is done stays done.
+  visited(state) {
+    const known = visits(),
+      { name } = this.lesson;
+    page.stored(KEPT, JSON.stringify({ ...known, [name]: known[name] === DONE ? DONE : state }));
+    for (const path of document.querySelectorAll(".lesson-path")) page.markPath(path);
   }
 
   // Shows the guide before its first stop; `message`: what is said of the run on screen, null where that
@@ -71,7 +112,10 @@ class Guide {
   following() {
     const { next } = this.app.data.lesson || {}; // the address of a page of the site
     if (next) return location.assign(next);
-    this.start(this.list[(this.list.indexOf(this.lesson) + 1) % this.list.length].name);
+    const at = this.list.findIndex(({ name }) => name === this.lesson.name) + 1;
+    if (at < this.list.length) return this.start(this.list[at].name);
+    this.leave();
+    this.app.showSection("lessons");
   }
 
   // ---- the run --------------------------------------------------------------------------------------------
@@ -100,6 +144,7 @@ class Guide {
   go(index) {
     this.index = Math.max(-1, Math.min(index, this.lesson.stops.length));
     this.draw();
+    if (this.index === this.lesson.stops.length) this.visited(DONE);
     const stop = this.lesson.stops[this.index],
       filled = stop && this.ready() && this.message.stops[this.index];
     if (!filled) return this.outline({});

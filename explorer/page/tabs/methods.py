@@ -92,7 +92,7 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML, paper: gr.HTML) -> None:
         )
     with gr.Row(elem_classes="map-heading"):
         gr.Markdown("## Map of decoding")
-        save = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, min_width=240, size="sm")
+        save = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, min_width=260, size="md")
         save.click(make_poster, None, save, api_visibility="private").success(None, save, save, js=FETCH)
     tree = gr.HTML(
         f'<p class="caption">{WAITING}</p>',
