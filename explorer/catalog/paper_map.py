@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import networkx as nx
 
+from decoders.registry import strategies
 from explorer.catalog import papers
 from explorer.catalog.method_map import method_map
 
@@ -20,8 +21,8 @@ def paper_map() -> nx.DiGraph:
 
     A mechanism is a kind of part (drafter, verifier ...). For a strategy without parts it is the family, for
     other implementations their kind (lens, memory, model, experiment), and for papers without one their
-    status. Nodes have `column` (0 to 3), `text`, `says` and `link`, papers also `status`. Logits processors
-    are left out.
+    status. Nodes have `column` (0 to 3), `text`, `says` and `link`, papers also `status`, implementations
+    `family` ("" if it is no strategy). Logits processors are left out.
     """
     known, graph = method_map(), nx.DiGraph(kind="papers")
     for row in papers.papers():
@@ -35,7 +36,9 @@ def paper_map() -> nx.DiGraph:
             graph.add_edge(f"paper {row['slug']}", mechanism(graph, f"{row['status']} only"), kind="route")
     for claim in papers.claims():
         node, link = f"{claim.kind} {claim.name}", LINKS.get(claim.kind, "").format(claim.name)
-        graph.add_node(node, column=3, text=claim.text, says=f"{claim.kind}: {claim.text}", link=link)
+        family = strategies()[claim.name].family if claim.kind == "strategy" else ""
+        says = f"{claim.kind}: {claim.text}"
+        graph.add_node(node, column=3, text=claim.text, says=says, link=link, family=family)
         for kind, made in ways(known, node, claim.kind):
             on = mechanism(graph, kind)
             for piece in made:

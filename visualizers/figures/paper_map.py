@@ -1,11 +1,12 @@
 """The map of papers: papers at the left, then mechanisms and their parts, and implementations at the right.
 
-Takes a NetworkX graph whose nodes have `column`, `text`, `says` and `link`, and whose edges of the kind
-"route" lead from one column to a later one; `link` is an address that a click on the node's name opens, ""
-for none. Knows no paper and no strategy.
+Takes a NetworkX graph whose nodes have `column`, `text`, `says` and `link`, strategies also `family`, and
+whose edges of the kind "route" lead from one column to a later one; `link` is an address that a click on the
+node's name opens, "" for none. Knows no paper and no strategy.
 """
 
 import textwrap
+from itertools import groupby
 
 import networkx as nx
 import plotly.graph_objects as go
@@ -18,7 +19,7 @@ from visualizers.figures.trees import CURVE
 TITLES = ("papers", "mechanisms", "parts", "implemented here")
 # Left and right end of each column in pixels, maximum characters of a name, and position of the names.
 PLACES = (
-    (292, 298, 52, "middle left"),
+    (292, 298, 46, "middle left"),
     (420, 526, 19, "middle center"),
     (650, 802, 26, "middle center"),
     (898, 904, 34, "middle right"),
@@ -48,7 +49,7 @@ def paper_map(graph: nx.DiGraph, order: list[list[str]], look: str = "light", al
         yaxis={"visible": False, "range": [rows, 0], "fixedrange": True},
     )
     figure.update_layout(margin={"t": TOP, "b": 16, "l": 0, "r": 0})
-    figure.add_trace(routes(graph, y, colours))
+    figure.add_traces(routes(graph, y, colours))
     for column, own in enumerate(names):
         left, right, letters, where = PLACES[column]
         figure.add_traces(nodes(graph, own, y, colours, (left + right) / 2, letters, where))
@@ -58,17 +59,20 @@ def paper_map(graph: nx.DiGraph, order: list[list[str]], look: str = "light", al
     return figure
 
 
-def routes(graph: nx.DiGraph, y: dict[str, float], colours: Theme) -> go.Scatter:
-    """All edges as smooth curves."""
-    xs, ys = [], []
-    for a, b, kind in graph.edges(data="kind"):
-        if kind != "route":
-            continue
-        x0, x1 = (PLACES[graph.nodes[name]["column"]][end] for name, end in ((a, 1), (b, 0)))
-        xs += [*(x0 + (x1 - x0) * t for t, _ in CURVE), None]
-        ys += [*(y[a] + (y[b] - y[a]) * eased for _, eased in CURVE), None]
-    line = {"color": colours.surface["soft"], "width": 0.8}
-    return go.Scatter(x=xs, y=ys, mode="lines", line=line, opacity=0.45, hoverinfo="skip")
+def routes(graph: nx.DiGraph, y: dict[str, float], colours: Theme) -> list[go.Scatter]:
+    """All edges as smooth curves; those that lead to a strategy in the colour of its family."""
+    edges = [(a, b) for a, b, kind in graph.edges(data="kind") if kind == "route"]
+    edges.sort(key=lambda edge: graph.nodes[edge[1]].get("family", ""))
+    made = []
+    for family, some in groupby(edges, key=lambda edge: graph.nodes[edge[1]].get("family", "")):
+        xs, ys = [], []
+        for a, b in some:
+            x0, x1 = (PLACES[graph.nodes[name]["column"]][end] for name, end in ((a, 1), (b, 0)))
+            xs += [*(x0 + (x1 - x0) * t for t, _ in CURVE), None]
+            ys += [*(y[a] + (y[b] - y[a]) * eased for _, eased in CURVE), None]
+        line = {"color": colours.family.get(family, colours.surface["soft"]), "width": 0.8}
+        made.append(go.Scatter(x=xs, y=ys, mode="lines", line=line, opacity=0.45, hoverinfo="skip"))
+    return made
 
 
 def nodes(
@@ -81,7 +85,7 @@ def nodes(
         "symbol": [MARKS.get(node.get("status"), "circle") for node in known],
         "size": 14 if named else 6,
         "opacity": 0 if named else 1,
-        "color": colours.surface["text"],
+        "color": [colours.family.get(node.get("family"), colours.surface["text"]) for node in known],
     }
     at = {"x": [x] * len(own), "y": [y[name] for name in own]}
     words = [linked(cut(node["text"], letters), node["link"]) for node in known]
@@ -118,6 +122,7 @@ def caption(graph: nx.DiGraph, names: list[list[str]], all_of: int) -> str:
         f"{counted(papers, 'paper')}{of} at the left. Lines lead from a paper to a mechanism, to its parts "
         f"({parts}) and to the strategies, lenses, memories, experiments and models that run here "
         f"({running}). A filled circle is a paper that works here, a hollow one a miniature, a dotted one a "
-        "card. Blue names are links; search and filters above choose what is shown. Logits "
+        "card. Strategies and the lines to them have the colours of their families. Blue names are links; "
+        "search and filters above choose what is shown. Logits "
         "processors, which most strategies take, are left out."
     )

@@ -26,7 +26,8 @@ page.markPath = function (path) {
     const state = known[lesson.dataset.lesson] || "",
       here = next && state !== DONE;
     lesson.dataset.state = state;
-    lesson.querySelector(".lesson-state").textContent = { [DONE]: "· ✓ done", [BEGUN]: "· begun" }[state] || "";
+    lesson.querySelector(".lesson-state").textContent =
+      { [DONE]: "· ✓ done", [BEGUN]: "· begun" }[state] || "";
     lesson.classList.toggle("next", here);
     lesson.querySelector("button, a")?.classList.toggle("primary", here);
     next &&= !here;

@@ -31,12 +31,13 @@ function wholeWidth(map) {
   return (windowOf(map).clientHeight * width) / height;
 }
 
-// Brings an element of the sheet to the upper left of the window.
+// Brings an element of the sheet into the window, near its upper left.
+const MARGIN = 24;
 function bring(map, element) {
   const view = windowOf(map),
     from = view.getBoundingClientRect(),
     to = element.getBoundingClientRect();
-  view.scrollBy({ left: to.left - from.left - 8, top: to.top - from.top - 8 });
+  view.scrollBy({ left: to.left - from.left - MARGIN, top: to.top - from.top - MARGIN });
 }
 
 const acts = {
@@ -71,6 +72,15 @@ function openCard({ hash }) {
   const card = hash && document.getElementById(decodeURIComponent(hash.slice(1)));
   card?.querySelector(":scope > details")?.setAttribute("open", "");
 }
+
+// Makes all methods pale but these, and brings the first of them into the window.
+page.keepOnMap = function (names) {
+  const map = document.querySelector(".decoding-map"),
+    methods = [...(map?.querySelectorAll(".method") || [])];
+  for (const method of methods) method.classList.toggle("off", !names.includes(method.dataset.name));
+  const first = methods.find((method) => method.dataset.name === names[0]);
+  if (first && names.length < methods.length) bring(map, first);
+};
 
 // ---- pointers ---------------------------------------------------------------------------------------------
 

@@ -71,7 +71,9 @@ def origin(method: dict, families: dict[str, str]) -> str:
     first = (method["sources"] or [{}])[0]
     by = ", ".join(str(first[key]) for key in ("authors", "year") if first.get(key))
     link = f"<a {external(first['link'])}>source</a>" if first.get("link") else ""
-    return " · ".join(part for part in (escape(families[method["family"]]), escape(by), link) if part)
+    colour = f'<i class="family-mark" style="--family: var(--family-{method["family"]})"></i>'
+    family = f"{colour}{escape(families[method['family']])}"
+    return " · ".join(part for part in (family, escape(by), link) if part)
 
 
 def whole_picture(method: dict) -> str:

@@ -64,8 +64,7 @@ ASK_AGAIN = "(...shown) => shown.pop() && JSON.stringify(shown)"
 # Shows only the rows of these methods, in this order; on the map the others are pale.
 KEEP = """(names) => {
     const rows = document.querySelector("#explorer-methods .cards"), kept = JSON.parse(names || "[]");
-    for (const method of document.querySelectorAll("#methods-map .method"))
-        method.classList.toggle("off", !kept.includes(method.dataset.name));
+    ExplorerPage.keepOnMap(kept);
     if (!rows) return;
     for (const row of rows.children) row.hidden = !kept.includes(row.dataset.name);
     rows.append(...kept.map((name) => rows.querySelector(`[data-name="${name}"]`)));

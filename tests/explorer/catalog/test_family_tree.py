@@ -1,4 +1,4 @@
-"""The map of decoding: every method in one row below what it grew from, as HTML and as a poster."""
+"""The map of decoding: each method has a card in the column of its year, near its branch; page and poster."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -7,13 +7,16 @@ import networkx as nx
 import pytest
 
 from decoders.registry import FAMILIES, strategies
-from explorer.catalog.method_cards import picture
-from explorer.catalog.method_map import family_tree
+from explorer.catalog.method_cards import thumbnail
+from explorer.catalog.method_map import branch_of, family_tree
+from explorer.page.tabs.method_map import method_map
 from explorer.page.tabs.method_rows import anchor
-from explorer.page.tabs.method_tree import tree
-from visualizers.figures.poster import poster, rows
+from visualizers.figures.decoding_map import NAME, POINT, SAYS, Sheet, near, poster, wrapped
+from visualizers.figures.outlines import UNIT, span_width
+from visualizers.graphs.branches import grid
 
 TREE = family_tree()
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_every_method_has_one_parent_or_is_the_root():
@@ -23,60 +26,90 @@ def test_every_method_has_one_parent_or_is_the_root():
     assert TREE.nodes["speculative"]["exact"] and not TREE.nodes["fuzzy"]["exact"]
 
 
-@pytest.mark.parametrize("columns", [1, 3])
-def test_rows_hold_every_method_once_below_its_parent(columns):
-    found = rows(TREE, FAMILIES, columns)
-    assert sorted(row.name for row in found if not row.heading) == sorted(TREE)
-    assert [row.name for row in found if row.heading] == list(FAMILIES.values())
-    assert len({(row.column, row.at) for row in found}) == len(found)
-    for row in found:
-        if row.parent:
-            assert TREE.has_edge(row.parent.name, row.name) and row.depth == row.parent.depth + 1
-            assert (row.parent.column, row.parent.at) < (row.column, row.at)
-    high = [max(row.at for row in found if row.column == column) for column in range(columns)]
-    assert max(high) <= 1.35 * min(high)
+def test_a_method_is_of_the_branch_that_it_or_a_parent_in_its_family_begins():
+    assert branch_of("medusa") == branch_of("hydra") == branch_of("blockwise") == "Draft heads"
+    assert branch_of("mbr") == "Samples and scores"  # its parent is of another family
+    assert all(branch for _, branch in TREE.nodes(data="branch"))
 
 
-def test_the_tree_names_every_method_with_its_year_and_change_and_leads_to_its_row():
+def test_every_method_has_a_cell_of_its_own_in_the_column_of_its_year_and_the_band_of_its_family():
+    placed = grid(TREE, FAMILIES)
+    assert set(placed.places) == set(TREE) and len(placed.at) == len(TREE)
+    bands = {band.family: band for band in placed.bands}
+    for name, (column, row) in placed.places.items():
+        node = TREE.nodes[name]
+        years = next(one for one in placed.years if node["year"] in one.years)
+        assert years.first <= column < years.first + years.wide
+        assert 0 <= row - bands[node["family"]].row < bands[node["family"]].tall
+    columns, rows = placed.size
+    assert columns * rows < 3 * len(TREE)  # the sheet is not left empty
+
+
+def test_a_row_of_a_new_year_and_branch_finds_room():
+    more = TREE.copy()
+    more.add_node("new", **{**TREE.nodes["wedlm"], "year": "2031", "branch": "A new one", "title": "New"})
+    more.add_edge("wedlm", "new")
+    assert "2031" in grid(more, FAMILIES).years[-1].label
+    assert "new" in grid(more, FAMILIES).places
+
+
+def test_the_map_has_a_link_with_a_sentence_for_every_method():
     pictured = {"beam", "greedy"}
-    html = re.sub(r"<img [^>]*", r"\g<0>/", tree(TREE, FAMILIES, pictured))  # as XML has it
-    made = ET.fromstring(f"<div>{html}</div>")
-    assert {one.get("src").split("/")[1] for one in made.iter("img")} == pictured
-    links = {link.get("href"): "".join(link.itertext()) for link in made.iter("a")}
-    assert links == {f"#{anchor(name)}": node["title"] for name, node in TREE.nodes(data=True)}
-    assert "Speculative decoding 2022 · guesses tokens with a small model" in "".join(made.itertext())
-    for item in made.iter("li"):
-        for child in item.findall("ul/li"):
-            names = [one.find("a").get("href").removeprefix("#method-") for one in (item, child)]
-            assert TREE.has_edge(*names)
-    assert made.find("p").text.startswith(f"{len(TREE)} methods from 2016 to ")
+    html = re.sub(r"<img [^>]*", r"\g<0>/", method_map(TREE, FAMILIES, pictured))  # as XML has it
+    made = ET.fromstring(html)
+    assert {one.get("src").split("/")[2] for one in made.iter("img")} == pictured
+    links = {one.get("href"): one for one in made.iter("a")}
+    assert set(links) == {f"#{anchor(name)}" for name in TREE}
+    medusa = links["#method-medusa"]
+    assert medusa.get("aria-label").startswith("Medusa 2024: drafts with heads on the target's own state")
+    assert medusa.get("data-parent") == "blockwise"
+    lines = {one.get("data-to") for one in made.iter("path")} - {None}
+    assert lines == {child for _, child in TREE.edges}
+    assert [b.text for b in made.iter("button")][: len(FAMILIES)] == list(FAMILIES.values())
+    assert any(p.text.startswith(f"{len(TREE)} methods from 2016 to ") for p in made.iter("p"))
 
 
-def test_the_poster_is_an_a2_svg_on_which_everything_fits():
+def test_the_poster_is_an_a2_svg_on_which_every_word_has_at_least_5_points_and_fits():
     drawn = ET.fromstring(poster(TREE, FAMILIES))
-    assert (drawn.get("width"), drawn.get("height")) == ("594mm", "420mm")
-    name = "{http://www.w3.org/2000/svg}"
-    assert len(drawn.findall(f"{name}circle")) == len(TREE)
-    grown = [row for row in rows(TREE, FAMILIES, 3) if row.parent]
-    assert len(drawn.findall(f"{name}path")) == len(grown)  # over the edge of a column, too
-    for text in drawn.findall(f"{name}text"):
-        size, words = float(text.get("font-size")), "".join(text.itertext())
-        assert float(text.get("x")) + 0.54 * size * len(words) < 594 and float(text.get("y")) < 420
+    assert (drawn.get("width"), drawn.get("height")) == ("420mm", "594mm")
+    assert not list(drawn.iter(f"{SVG}text"))  # outlines alone
+    words = [group for group in drawn.iter(f"{SVG}g") if group.get("class") == "words"]
+    assert len(words) > 3 * len(TREE)
+    for group in words:
+        x, y, scale = map(
+            float, re.match(r"translate\((\S+) (\S+)\) scale\((\S+)", group.get("transform")).groups()
+        )
+        size = scale * UNIT
+        assert size >= 5 * POINT - 1e-3, group.get("aria-label")
+        assert x + span_width(group.get("aria-label"), True) * size < 420 and y < 594
 
 
-def test_a_picture_of_a_real_run_stands_beside_the_words_of_its_method():
-    names = ["clasp", "rankgen", "beam", "speculative"]  # two of them with long sentences
-    drawn = ET.fromstring(poster(TREE, FAMILIES, {name: picture(name, "light") for name in names}))
-    space = "{http://www.w3.org/2000/svg}"
+def test_the_words_of_a_card_stay_in_it_and_leave_room_for_its_picture():
+    sheet = Sheet(grid(TREE, FAMILIES))
+    for name, node in TREE.nodes(data=True):
+        _, _, wide, high = sheet.card(name)
+        titles, says = (
+            wrapped(f"{node['title']} {node['year']}", NAME, wide - 1.6, True),
+            wrapped(node["differs"], SAYS, wide - 1.6),
+        )
+        assert all(span_width(line, True) * NAME <= wide - 1.2 for line in titles), titles
+        assert all(span_width(line, False) * SAYS <= wide - 1.6 for line in says)
+        assert high - 1.12 * (NAME * len(titles) + SAYS * len(says)) > 1.5, name
+
+
+def test_a_picture_of_a_real_run_stands_on_the_card_of_its_method():
+    names = ["clasp", "rankgen", "beam", "speculative"]
+    drawn = ET.fromstring(poster(TREE, FAMILIES, {name: thumbnail(name, "light") for name in names}))
+    sheet = Sheet(grid(TREE, FAMILIES))
     boxes = [
-        tuple(float(one.get(key)) for key in ("x", "y", "width", "height"))
-        for one in drawn.findall(f"{space}svg")
+        tuple(float(one.get(k)) for k in ("x", "y", "width", "height")) for one in drawn.findall(f"{SVG}svg")
     ]
-    assert len(boxes) == len(names)
-    assert all(len(list(one)) > 5 for one in drawn.findall(f"{space}svg"))
-    for text in drawn.findall(f"{space}text"):
-        size, words = float(text.get("font-size")), "".join(text.itertext())
-        left, y = float(text.get("x")), float(text.get("y"))
-        right = left + 0.54 * size * len(words)
-        for x, top, wide, high in boxes:
-            assert right < x or left > x + wide or y < top or y - size > top + high, words
+    assert len(boxes) == len(names) and all(len(list(one)) > 2 for one in drawn.findall(f"{SVG}svg"))
+    cards = [sheet.card(name) for name in names]
+    for x, y, wide, high in boxes:
+        assert any(a <= x and b <= y and x + wide <= a + c and y + high <= b + d for a, b, c, d in cards)
+
+
+@pytest.mark.parametrize(("end", "point"), [((0, 10), (0, 1.2)), ((0, 1), (0, 0.5)), ((0, 0), (0, 0))])
+def test_a_corner_is_round_as_far_as_its_line_is_long(end, point):
+    assert near((0, 0), end) == pytest.approx(point)

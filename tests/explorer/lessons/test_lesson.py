@@ -2,7 +2,6 @@
 
 import json
 import math
-from itertools import groupby
 
 import jsonschema
 import pytest
@@ -12,7 +11,6 @@ from decoders.trace.events import Verdict
 from explorer.lessons import lesson as lessons
 from explorer.lessons.facts import FACTS, Reading, probability_of
 from explorer.lessons.stops import PLACES
-from explorer.page.tabs.lessons import card
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
 from explorer.runs.validation import check
@@ -20,6 +18,7 @@ from tests.helpers.ready_loader import ready_loader
 from tests.helpers.server_calls import ask
 
 LESSONS = lessons.lessons()
+ON_THE_PATH = ("number", "minutes")  # what a lesson has besides the content of its file
 TOPICS = (
     *(
         "greedy",
@@ -59,17 +58,9 @@ def test_there_are_the_lessons_that_the_issue_names():
     assert all(any(topic in name for name in LESSONS) for topic in TOPICS)
 
 
-def test_lessons_of_a_group_follow_each_other_and_each_has_its_card():
-    groups = [lesson["group"] for lesson in LESSONS.values()]
-    assert len([group for group, _ in groupby(groups)]) == len(set(groups)) >= 4
-    words = [card(number, lesson) for number, lesson in enumerate(LESSONS.values(), 1)]
-    assert "1 lane ·" in words[8] and "2 lanes ·" in words[0]
-    assert r"\<b\>" in card(1, LESSONS["draft-trees"] | {"title": "<b>"})
-
-
 @pytest.mark.parametrize("name", LESSONS)
 def test_a_lesson_follows_the_schema_and_names_what_exists(name):
-    lesson = LESSONS[name]
+    lesson = {key: value for key, value in LESSONS[name].items() if key not in ON_THE_PATH}
     schema = json.loads((lessons.ASSETS / "lesson.schema.json").read_text("utf-8"))
     jsonschema.Draft202012Validator(schema).validate(lesson)
     lanes = lesson["setup"]["lanes"]

@@ -12,7 +12,7 @@ from decoders.trace.trace import from_json, load
 from explorer.catalog import method_cards
 from tests.helpers.bad_files import small_trace
 from visualizers.figures.scene_figure import figure
-from visualizers.figures.svg import clean, frame, svg, thumbnail
+from visualizers.figures.svg import clean, frame, svg
 from visualizers.registry import names
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -67,14 +67,6 @@ def test_marks_lie_where_the_figure_has_them():
     low, high = made.layout.xaxis.range
     places = {round(float(c.get("cx")), 1) for c in root.iter(f"{SPACE}circle")}
     assert {round(left + (x - low) / (high - low) * (right - left), 1) for x in nodes.x} <= places
-
-
-def test_a_thumbnail_is_the_panels_alone():
-    made = figure(load(method_cards.file_of("beam")), "beam_tree")
-    small, whole = ElementTree.fromstring(thumbnail(made)), ElementTree.fromstring(svg(made))
-    assert float(small.get("height")) < float(whole.get("height")) - 100
-    assert not any("Beam tree" in "".join(e.itertext()) for e in small.iter(f"{SPACE}text"))
-    assert len(list(small.iter(f"{SPACE}path"))) <= len(list(whole.iter(f"{SPACE}path")))
 
 
 def test_words_are_words_and_characters_that_no_xml_may_hold_are_left_out():

@@ -47,7 +47,7 @@ def test_whatever_a_method_says_is_text():
     plain, evil = (Seen(method_rows.row(one, FAMILIES, EVIL)) for one in (card, hostile(card)))
     own = [tag for tag, _ in plain.tags if tag != "code"]  # formulas stand between backticks
     assert [tag for tag, _ in evil.tags if tag not in ("code", "p")] == [tag for tag in own if tag != "p"]
-    assert sum(tag == "img" for tag, _ in evil.tags) == 2
+    assert sum(tag == "img" for tag, _ in evil.tags) == 4  # small and whole, in two themes
     assert EVIL in evil.text and not any(name.startswith("on") for _, given in evil.tags for name in given)
 
 
@@ -63,12 +63,14 @@ def test_a_row_says_all_that_is_known(name):
     links = [given["href"] for tag, given in seen.tags if tag == "a"]
     assert {source["link"] for source in card["sources"] if source["link"]} == set(links)
     assert ("It is walled in." in seen.text) == card["runs_code"]
-    assert sum(tag == "img" for tag, _ in seen.tags) == 2
+    assert sum(tag == "img" for tag, _ in seen.tags) == 4
 
 
 def test_thumbnails_are_served_and_nothing_else():
     asked = TestClient(Starlette(routes=methods.routes()))
-    found = asked.get(f"/{method_rows.PICTURES}/beam/dark")
-    assert found.headers["content-type"].startswith("image/svg+xml") and found.text.startswith("<svg")
-    for name in ("magic/dark", "beam/red", "..%2fbeam/dark"):
+    for kind in ("thumbnail", "picture"):
+        found = asked.get(f"/{method_rows.PICTURES}/{kind}/beam/dark")
+        assert found.headers["content-type"].startswith("image/svg+xml") and found.text.startswith("<svg")
+    assert len(asked.get(f"/{method_rows.PICTURES}/thumbnail/beam/dark").text) < len(found.text)
+    for name in ("thumbnail/magic/dark", "thumbnail/beam/red", "thumbnail/..%2fbeam/dark", "magic/beam/dark"):
         assert asked.get(f"/{method_rows.PICTURES}/{name}").status_code == 404
