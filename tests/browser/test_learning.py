@@ -6,13 +6,15 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.catalog.papers import papers
-from tests.browser.test_page import press, quiet
+from tests.browser.test_page import press
 from tests.browser.window import resize
 
 WORKING = sum(paper["status"] == "works" for paper in papers())
 
 SIZES = [(1400, 900), (390, 844)]
-DRAWN = "image => image.complete && image.naturalWidth > 300 && image.getBoundingClientRect().width > 50"
+DRAWN = "image => image.complete && image.naturalWidth > 150 && image.getBoundingClientRect().width > 50"
+DRAWN_ON_MAP = """(name) => [...document.querySelectorAll(`.method[data-name=${name}] img`)]
+  .some((image) => image.complete && image.naturalWidth)"""
 OUTLINED = """([lane, nodes]) => {
   const { chips } = decodingExplorer.lanes[lane], made = [...chips.made.values()];
   if (!chips.root.offsetParent) return true; // a lane that a phone does not show now
@@ -61,7 +63,7 @@ def test_a_card_is_found_drawn_and_opened_in_a_lane(methods):
     page.wait_for_function(DRAWN, arg=card.locator("img.in-light").element_handle())
     for size in SIZES:
         resize(page, *size)
-        assert fits(page) and card.bounding_box()["height"] < 200  # a row, until it is opened
+        assert fits(page) and card.bounding_box()["height"] < 220  # a row, until it is opened
     expect(card).to_contain_text("Unlike Greedy, it guesses a block of positions")
     more = card.locator("summary[aria-label='All about Jacobi']")
     expect(card.get_by_text("Parameters (")).to_be_hidden()
@@ -135,30 +137,90 @@ def test_a_paper_that_does_not_run_has_a_card_and_a_miniature(methods):
     expect(methods.get_by_text("Tokens of a beam search, placed by phase.")).to_be_visible()
 
 
-def test_the_map_of_decoding_is_there_at_once_and_leads_to_rows(methods):
-    """Opened on a wide page; both sizes have room for it, and lead to a row that the search has hidden."""
+def test_the_map_of_decoding_is_open_says_what_is_pointed_at_and_leads_to_cards(methods):
+    """Pointed at and pressed on a wide page; touched on a phone, where the first touch says and the second
+    leads. Both sizes have room for it, and lead to a row that the search has hidden.
+    """
     page, methods = methods
-    asked = []
-    page.on("request", lambda request: asked.append(request.url) if "queue" in request.url else None)
-    quiet(page, asked)
-    methods.get_by_role("button", name="Map of decoding").click()
-    links = methods.get_by_role("navigation", name="Map of decoding").get_by_role("link")
-    expect(links.last).to_be_visible()
-    assert links.count() == methods.locator("article").count() and not asked
+    found = methods.get_by_role("navigation", name="Map of decoding")
+    assert found.get_by_role("link").count() == methods.locator("article").count()
+    says = found.locator(".map-says")
+    medusa = found.get_by_role("link", name="Medusa 2024: drafts with heads")
+    medusa.hover()
+    expect(says).to_contain_text("Medusa 2024 drafts with heads on the target's own state")
+    lit = page.evaluate("[...document.querySelectorAll('.grew.lit')].map((line) => line.dataset.to)")
+    assert set(lit) == {"medusa", "blockwise"}  # its line back to the root, which has none
+    page.wait_for_function(DRAWN_ON_MAP, arg="medusa")
     methods.get_by_role("textbox", name="Search methods and papers").fill("jacobi")
+    expect(found.locator(".method.off").first).to_be_attached()
+    expect(found.locator(".method[data-name=jacobi]")).to_be_in_viewport()
     for size, name in zip(SIZES, ("Sequoia", "SCMoE"), strict=True):
         resize(page, *size)
         assert fits(page)
         row = methods.get_by_role("article", name=name, exact=True)
         expect(row).to_be_hidden()
-        links.filter(has_text=name).click()
+        found.get_by_role("link", name=f"{name} 2024:").click()
         expect(row).to_be_in_viewport()
+        expect(row.get_by_text("Parameters (")).to_be_visible()
 
 
-def begin(page, number: int):
+def test_the_map_is_made_larger_dragged_and_shown_whole(methods):
+    page, methods = methods
+    found = methods.get_by_role("navigation", name="Map of decoding")
+    view = found.get_by_role("region", name="The map, which scrolls")
+    wide = "e => e.querySelector('.map-sheet').getBoundingClientRect().width"
+    before = view.evaluate(wide)
+    expect(found.locator(".far").first).to_be_visible()  # large letters on a small map
+    for _ in range(2):
+        found.get_by_role("button", name="+").click()
+    assert view.evaluate(wide) == pytest.approx(before * 1.4**2, rel=0.01)
+    expect(found.locator(".near").first).to_be_visible()
+    expect(found.locator(".far").first).to_be_hidden()
+    found.get_by_role("button", name="Diffusion").click()
+    expect(found.locator("svg [data-family=diffusion]")).to_be_in_viewport()
+    left, top = view.evaluate("e => [e.scrollLeft, e.scrollTop]")
+    box = view.bounding_box()
+    page.mouse.move(box["x"] + 300, box["y"] + 200)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 200, box["y"] + 230, steps=4)
+    page.mouse.up()
+    assert view.evaluate("e => [e.scrollLeft, e.scrollTop]") == [left + 100, top - 30]
+    found.get_by_role("button", name="Whole map").click()
+    assert view.evaluate("e => e.scrollHeight <= e.clientHeight + 1")
+
+
+def test_a_touch_says_what_a_method_is_and_the_second_one_leads_to_its_card(app, chromium):
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    page.goto(app.address)
+    found = section(page, "Methods").get_by_role("navigation", name="Map of decoding")
+    greedy = found.locator(".method[data-name=greedy]")
+    expect(greedy).to_be_visible()
+    assert min(greedy.bounding_box()[side] for side in ("width", "height")) >= 44
+    assert all(one.bounding_box()["height"] >= 44 for one in found.get_by_role("button").all())
+    row = page.get_by_role("article", name="Greedy", exact=True)
+    greedy.tap()
+    expect(found.locator(".map-says")).to_contain_text("takes the most likely token at every position")
+    expect(row.get_by_text("Parameters (")).to_be_hidden()
+    greedy.tap()
+    expect(row.get_by_text("Parameters (")).to_be_visible()
+    context.close()
+
+
+def test_the_map_of_papers_is_drawn_when_it_comes_into_sight(methods):
+    page, methods = methods
+    place = methods.locator("#papers-map")
+    height = place.bounding_box()["height"]
+    place.scroll_into_view_if_needed()
+    expect(place.locator(".main-svg").first).to_be_visible()
+    expect(place.get_by_text("Drawing the map …")).to_be_hidden()
+    assert place.bounding_box()["height"] == height and fits(page)
+
+
+def begin(page, title: str):
     """Starts a lesson and waits until it can go on; the guide beside the lanes."""
     lessons = section(page, "Lessons")
-    lessons.get_by_role("button", name=f"Start lesson {number}", exact=True).click()
+    lessons.get_by_role("button", name=re.compile(f"^Start lesson .*: {title}$")).click()
     guide = page.get_by_role("region", name="Lesson", exact=True)
     expect(guide.get_by_role("button", name="Start", exact=True)).to_be_enabled()
     return guide
@@ -174,7 +236,7 @@ def told(page, lesson: str) -> list[dict]:
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_a_lesson_runs_stops_asks_and_answers_from_the_run(again, width, height):
     page = again(width, height)
-    guide = begin(page, 1)
+    guide = begin(page, "Greedy against sampling")
     assert page.evaluate("decodingExplorer.lanes.map(l => l.strategy)") == ["greedy", "sample"]
     stops = told(page, "greedy-or-sampling")
     guide.get_by_role("button", name="Start", exact=True).click()
@@ -221,7 +283,7 @@ def answer(guide, stop: dict) -> int:
 
 def test_a_lesson_tells_of_the_run_on_screen_and_says_when_the_lanes_are_others(again):
     page = again()
-    guide = begin(page, 1)
+    guide = begin(page, "Greedy against sampling")
     guide.get_by_role("button", name="Start", exact=True).click()
     guide.get_by_role("button", name="Next", exact=True).click()
     before = told(page, "greedy-or-sampling")[1]
@@ -241,11 +303,45 @@ def test_a_lesson_tells_of_the_run_on_screen_and_says_when_the_lanes_are_others(
     assert page.evaluate("decodingExplorer.lanes.length") == 2
 
 
-@pytest.mark.parametrize("number", [4, 13, 17], ids=["beam", "draft trees", "jacobi"])
-def test_lessons_of_every_kind_of_picture_can_be_started_and_gone_through(again, number):
+def test_the_path_marks_what_was_begun_and_done_and_a_lesson_leads_to_the_next(again):
+    page = again()
+    page.evaluate("localStorage.removeItem('explorer-lessons')")
+    guide = begin(page, "Greedy against sampling")
+    for _ in range(page.evaluate("decodingExplorer.app.guide.lesson.stops.length") + 1):
+        guide.locator(".guide-foot .primary").click()
+    expect(guide.get_by_text("2. Speculative acceptance and the residual")).to_be_visible()
+    guide.get_by_role("button", name="Next lesson").click()
+    expect(guide.get_by_role("heading", name="Speculative acceptance and the residual")).to_be_visible()
+    states = "[...document.querySelectorAll('.station')].map((lesson) => lesson.dataset.state)"
+    lessons = section(page, "Lessons")
+    expect(lessons.get_by_text("· ✓ done")).to_be_visible()
+    assert page.evaluate(states)[:3] == ["done", "begun", ""]
+    assert lessons.locator("button.primary").count() == 1
+    expect(lessons.locator(".station.next")).to_contain_text("2. Speculative acceptance")
+    for size in SIZES:
+        resize(page, *size)
+        assert fits(page)
+
+
+@pytest.mark.parametrize("width", [1400, 1920])
+def test_badges_beside_the_guide_are_whole(again, width):
+    page = again(width, 900)
+    guide = begin(page, "Exact, by a biased coin")
+    for _ in range(2):
+        guide.locator(".guide-foot .primary").click()
+    cut = """[...document.querySelectorAll('.lane .badge')].filter((badge) => badge.offsetParent)
+      .map((badge) => [badge.textContent, badge.scrollWidth <= badge.clientWidth])"""
+    badges = page.evaluate(cut)
+    assert len(badges) >= 6 and all(whole for _, whole in badges), badges
+
+
+@pytest.mark.parametrize(
+    "title", ["Why beam search repeats itself", "Draft trees", "Jacobi and dependencies"]
+)
+def test_lessons_of_every_kind_of_picture_can_be_started_and_gone_through(again, title):
     page = again()
     page.wait_for_function("decodingExplorer.app.models.state === 'ready'")
-    guide = begin(page, number)
+    guide = begin(page, title)
     for _ in range(page.evaluate("decodingExplorer.app.guide.lesson.stops.length") + 1):
         guide.locator(".guide-foot .primary").click()
     expect(guide.get_by_text("That was the last stop.")).to_be_visible()
@@ -253,7 +349,7 @@ def test_lessons_of_every_kind_of_picture_can_be_started_and_gone_through(again,
 
 def test_a_stop_that_counts_shows_the_whole_run_and_the_next_one_follows_again(again):
     page = again()
-    begin(page, 1)
+    begin(page, "Greedy against sampling")
     shown = "decodingExplorer.lanes.map(({ scene }) => [scene.view.lo, scene.view.columns])"
     page.evaluate("decodingExplorer.app.guide.go(3)")  # another view, so that the picture comes later
     page.evaluate("decodingExplorer.app.guide.go(2)")
@@ -266,7 +362,7 @@ def test_a_stop_that_counts_shows_the_whole_run_and_the_next_one_follows_again(a
 
 def test_a_lesson_on_paper_asks_everything_and_answers_last(again):
     page = again()
-    guide = begin(page, 1)
+    guide = begin(page, "Greedy against sampling")
     stops = [stop for stop in told(page, "greedy-or-sampling") if stop["holds"]]
     guide.get_by_role("button", name="Start", exact=True).click()
     page.emulate_media(media="print")
@@ -290,7 +386,7 @@ def pages_of(page) -> int:
 
 def test_a_page_that_is_saved_in_a_lesson_leads_through_it_without_a_server(again, chromium, tmp_path):
     page = again()
-    begin(page, 13)
+    begin(page, "Draft trees")
     stops = told(page, "draft-trees")
     section(page, "Traces")
     with page.expect_download() as download:
@@ -315,8 +411,7 @@ def test_the_map_of_papers_follows_the_search_and_opens_a_paper(methods):
     search = methods.get_by_role("textbox", name="Search methods and papers")
     search.fill("DySpec")
     names = methods.locator(".figure .js-plotly-plot .textpoint a")
-    expect(names).to_have_count(0)  # nothing is drawn before it is opened
-    methods.get_by_role("button", name="Map of papers").click()
+    methods.locator("#papers-map").scroll_into_view_if_needed()
     expect(names.filter(has_text="DySpec: ")).to_have_count(1)
     names.filter(has_text="DySpec: ").click(force=True)
     expect(methods.locator("#paper-card")).to_contain_text("It works here")

@@ -87,7 +87,7 @@ def test_paper_shows_all_lanes_and_no_inspector_though_one_is_open_beside_a_less
     page = again()
     ready(page)
     page.get_by_role("tab", name="Lessons", exact=True).click()
-    page.get_by_role("button", name="Start lesson 4", exact=True).click()
+    page.get_by_role("button", name="Why beam search repeats itself").click()
     page.wait_for_function(
         "decodingExplorer.app.guide.ready() && decodingExplorer.lanes.every((lane) => lane.count)"
     )

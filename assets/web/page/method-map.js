@@ -128,8 +128,11 @@ document.addEventListener(
   { passive: false },
 );
 
-// A method under the pointer or with the focus; only a click follows a touch.
-const touched = (event) => event.type === "pointerover" && event.pointerType !== "mouse";
+// A method under the pointer or with the focus, unless a finger is what brings both: a click follows it.
+let by = "mouse";
+document.addEventListener("pointerdown", ({ pointerType }) => (by = pointerType), true);
+document.addEventListener("keydown", () => (by = "keys"), true);
+const touched = (event) => (event.pointerType || by) === "touch";
 for (const come of ["pointerover", "focusin"])
   document.addEventListener(come, (event) => {
     const map = mapOf(event.target),
