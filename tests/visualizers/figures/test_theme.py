@@ -1,4 +1,4 @@
-"""The colours of families: read on their ground, told apart by colour-blind people, and not those of states."""
+"""The colours of families: read on their ground, told apart by the colour-blind, and not those of states."""
 
 from itertools import combinations
 
