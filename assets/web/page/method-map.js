@@ -57,7 +57,7 @@ function tell(map, method) {
   map.told = method;
   if (!method) return;
   const [title, ...says] = method.getAttribute("aria-label").split(": ");
-  const card = h("a", { href: method.getAttribute("href") }, "Its card");
+  const card = h("a", { href: method.getAttribute("href") }, "More about it");
   map.querySelector(".map-says").replaceChildren(h("b", {}, title), ` ${says.join(": ")} `, card);
   for (let name = method.dataset.name; name;) {
     const own = map.querySelector(`.method[data-name="${name}"]`);
