@@ -20,6 +20,7 @@ from explorer import shipped
 from explorer.catalog import method_cards
 from explorer.cli import main
 from explorer.cli_options import parser
+from explorer.lessons.lesson import lessons
 from tests.helpers.shipped_pair import PROMPTS, pair
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,8 +109,7 @@ def test_the_overviews_name_what_is_registered_and_shipped():
 
 
 def test_the_teaching_plans_name_lessons_by_number_and_title():
-    paths = sorted((ROOT / "assets" / "lessons").glob("*.json"))
-    titles = {int(path.name[:2]): json.loads(path.read_text("utf-8"))["title"] for path in paths}
+    titles = {lesson["number"]: lesson["title"] for lesson in lessons().values()}
     plans = re.findall(r"[Ll]esson (\d+), \*(.+?)\*", PAGES["docs/teaching.md"].read_text("utf-8"))
     assert len(plans) >= 10 and all(titles[int(number)] == title for number, title in plans)
 
