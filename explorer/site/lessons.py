@@ -27,9 +27,9 @@ def build(site: Site, loader: Loader, names: Sequence[str] | None, say: Callable
     make, known = lane_maker(loader), lessons_of.lessons()
     chosen = list(known) if names is None else list(names)
     for at, name in enumerate(chosen):
-        following = chosen[(at + 1) % len(chosen)]
+        following = f"{chosen[at + 1]}.html" if at + 1 < len(chosen) else "../lessons.html"
         traces = [lane.run() for lane in make(check(known[name]["setup"]))]
-        lesson_page(site, known[name], traces, f"{following}.html")
+        lesson_page(site, known[name], traces, following)
         say(f"lessons: {at + 1} of {len(chosen)}")
     list_page(site, chosen)
 
@@ -42,7 +42,7 @@ def default_loader() -> Loader:
 
 
 def lesson_page(site: Site, lesson: dict, traces: list, following: str) -> None:
-    """Writes the page of a lesson. `following`: the address of the next one."""
+    """Writes the page of a lesson. `following`: where its end leads."""
     told = {
         "lesson": lessons_of.with_pages(lesson, saved=True),
         "message": lessons_of.fill_lesson(lesson, traces),
