@@ -151,6 +151,10 @@ def test_the_map_of_decoding_is_open_says_what_is_pointed_at_and_leads_to_cards(
     lit = page.evaluate("[...document.querySelectorAll('.grew.lit')].map((line) => line.dataset.to)")
     assert set(lit) == {"medusa", "blockwise"}  # its line back to the root, which has none
     page.wait_for_function(DRAWN_ON_MAP, arg="medusa")
+    found.locator(".method[data-name=greedy]").focus()
+    page.keyboard.press("ArrowRight")
+    expect(says).to_contain_text("Sampling 2019")
+    assert page.evaluate("document.querySelectorAll('.method[tabindex=\"0\"]').length") == 1
     methods.get_by_role("textbox", name="Search methods and papers").fill("jacobi")
     expect(found.locator(".method.off").first).to_be_attached()
     expect(found.locator(".method[data-name=jacobi]")).to_be_in_viewport()

@@ -299,13 +299,13 @@ def card(sheet: Sheet, graph: nx.DiGraph, name: str, on: Medium) -> str:
 
 
 def linked(graph: nx.DiGraph, name: str, drawn: str, link: Callable[[str], str]) -> str:
-    """A card as a link that says in words what it shows."""
+    """A card as a link that says in words what it shows; the tab key reaches that of the root alone."""
     node = graph.nodes[name]
     parent = next(iter(graph.predecessors(name)), "")
     says = " ".join(part for part in (node["title"], node["year"]) if part)
     return (
-        f'<a class="method" href="{escape(link(name))}" data-name="{escape(name)}" '
-        f'data-parent="{escape(parent)}" aria-label="{escape(says)}: {escape(node["differs"])}">{drawn}</a>'
+        f'<a class="method" href="{escape(link(name))}" tabindex="{-1 if parent else 0}" '
+        f'data-name="{escape(name)}" data-parent="{escape(parent)}" aria-label="{escape(says)}: {escape(node["differs"])}">{drawn}</a>'
     )
 
 

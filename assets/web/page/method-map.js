@@ -82,6 +82,32 @@ page.keepOnMap = function (names) {
   if (first && names.length < methods.length) bring(map, first);
 };
 
+// ---- keys -------------------------------------------------------------------------------------------------
+
+// The map is one tab stop: an arrow leads to the nearest card on that side, rather in the row or column.
+const SIDES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] },
+  ASIDE = 3; // how much further off a place to the side seems
+document.addEventListener("keydown", (event) => {
+  const from = event.target.closest?.(".method"),
+    side = SIDES[event.key];
+  if (!from || !side) return;
+  event.preventDefault();
+  const at = from.getBoundingClientRect(),
+    [x, y] = side;
+  const far = (method) => {
+    const { left, top } = method.getBoundingClientRect(),
+      along = (left - at.left) * x + (top - at.top) * y,
+      aside = Math.abs((left - at.left) * y + (top - at.top) * x);
+    return along > 1 ? along + ASIDE * aside : Infinity;
+  };
+  const all = [...mapOf(from).querySelectorAll(".method")],
+    nearest = all.reduce((one, other) => (far(other) < far(one) ? other : one));
+  if (far(nearest) === Infinity) return;
+  from.tabIndex = -1;
+  nearest.tabIndex = 0;
+  nearest.focus();
+});
+
 // ---- pointers ---------------------------------------------------------------------------------------------
 
 const fingers = new Map(); // pointer -> its last place, of those that are down on a map
