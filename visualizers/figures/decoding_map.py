@@ -303,10 +303,9 @@ def linked(graph: nx.DiGraph, name: str, drawn: str, link: Callable[[str], str])
     node = graph.nodes[name]
     parent = next(iter(graph.predecessors(name)), "")
     says = " ".join(part for part in (node["title"], node["year"]) if part)
-    return (
-        f'<a class="method" href="{escape(link(name))}" tabindex="{-1 if parent else 0}" '
-        f'data-name="{escape(name)}" data-parent="{escape(parent)}" aria-label="{escape(says)}: {escape(node["differs"])}">{drawn}</a>'
-    )
+    given = f'data-name="{escape(name)}" data-parent="{escape(parent)}" tabindex="{-1 if parent else 0}"'
+    label = f"{escape(says)}: {escape(node['differs'])}"
+    return f'<a class="method" href="{escape(link(name))}" {given} aria-label="{label}">{drawn}</a>'
 
 
 def inset(picture: str, x: float, y: float, wide: float, high: float) -> str:
