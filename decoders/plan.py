@@ -3,6 +3,7 @@
 Knows parameters, models and tokens; no tree that grows, no forward and no limit that is reached.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from decoders.model_interface import Model
 from decoders.refusal import Refusal
 from decoders.strategy import Strategy
 from decoders.trace import given_tokens
+from decoders.trace.code import Code
 from decoders.trace.trace import Trace
 
 
@@ -57,6 +59,7 @@ class Plan:
             prompt=list(self.prompt),
             badge=model_defaults.badge(self.strategy, self.parameters, generation),
             model_defaults=model_defaults.used(self.parameters, generation),
+            code=Code(inspect.getdoc(self.strategy.run) or ""),
             lacks=[c.value for c in RECORDED if not self.target.engine.gives(c)],
         )
 

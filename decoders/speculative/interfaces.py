@@ -14,6 +14,7 @@ import torch
 from decoders.chooser import Chooser
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.own_code import Stack, stack
 from decoders.sampling.sampling_parameters import PROCESSORS
 from decoders.strategy import Part, PartId
 from decoders.trace.reasons import Code, Reason
@@ -88,7 +89,8 @@ class TokenTest:
     """The test of one drafted node: p and q are the probabilities that were compared, u the draw, None where
     there is none. `threshold`: the token passes if u is below it, None for min(1, p / q). `reasons`: what
     decided, in order. `left` [V] is what the target still wants after a rejection, if the draft played a part
-    in the test. `watched`: name, value and limit of another number that played a part.
+    in the test. `watched`: name, value and limit of another number that played a part. `code`: where in the
+    verifier the test was made.
     """
 
     node: int
@@ -100,6 +102,7 @@ class TokenTest:
     left: torch.Tensor | None = field(default=None, compare=False)
     watched: tuple[str, float, float] | None = None
     threshold: float | None = None
+    code: Stack = field(default_factory=stack, compare=False, repr=False)
 
 
 @dataclass
