@@ -1,14 +1,15 @@
 """The numbered steps of the algorithm in a strategy's docstring, and which of them an event belongs to.
 
-assets/algorithm_steps.json has a row for each strategy of the package with numbered steps: a list of selectors
-for each step. The first step with a selector that matches an event is its step. A selector is one condition,
-or several joined by `+`, all of which must hold:
+assets/algorithm_steps.json has a row for each strategy of the package with numbered steps: for each step a
+list of selectors. The first step with a selector that matches an event is its step. A selector is one
+condition, or several joined by `+`, all of which must hold:
 
     Forward           an event of this class, any of decoders.trace.events.EVENTS
     Verdict:accepted  an event of this class with this value in one of the fields that tell such events apart
     code:close_step   this function of the strategy was running when the event was recorded
 
-A step without selectors leaves no event of its own: it happens inside a forward or between two events.
+A step without selectors leaves no event of its own: it happens inside a forward or between two events, or no
+event tells it from another step. An event that only shows what was there belongs to no step.
 """
 
 import inspect
@@ -62,7 +63,7 @@ def all_selectors() -> dict[str, list[list[str]]]:
 
 
 def selectors_of(strategy_name: str) -> list[list[str]]:
-    """The selectors of each step of a strategy; empty for one without numbered steps or outside the package."""
+    """The selectors of each step of a strategy; none without numbered steps or outside the package."""
     return all_selectors().get(strategy_name, [])
 
 
