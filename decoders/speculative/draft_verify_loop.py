@@ -185,7 +185,7 @@ def record_verdicts(
         status = "resampled" if draft.children.get(last) else "bonus"
         p = math.exp(raw[last][verification.token]) if verification.p is None else verification.p
         why = (verification.reason,) if verification.reason else ()
-        lane.verdict(own, status, p=p, u=verification.u, why=why)
+        lane.verdict(own, status, why=why, code=verification.code, p=p, u=verification.u)
     return [*verification.path, own]
 
 

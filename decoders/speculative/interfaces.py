@@ -111,7 +111,8 @@ class Verification:
     target's own token.
 
     `token` is None if the path ends in an end-of-text token. `p` is its probability under the distribution
-    that it was drawn from. `cut` are nodes that passed their tests but are dropped nevertheless.
+    that it was drawn from. `cut` are nodes that passed their tests but are dropped nevertheless. `code`: where
+    in the verifier the token was drawn, None if that is not known.
     """
 
     tests: list[TokenTest] = field(default_factory=list)
@@ -122,6 +123,7 @@ class Verification:
     u: float | None = None
     reason: Reason | None = None
     note: Reason | None = None
+    code: Stack | None = field(default=None, compare=False, repr=False)
 
     def end(
         self,
@@ -138,7 +140,12 @@ class Verification:
     def drawn(self, token: int, u: float | None, probs: torch.Tensor, code: Code) -> "Verification":
         """Ends with the target's own `token`, which u drew from `probs` [V]."""
         self.token, self.u, self.p = token, u, float(probs[token] / probs.sum())
-        self.reason = Reason(code, {"p": self.p})
+        self.reason, self.code = Reason(code, {"p": self.p}), stack()
+        return self
+
+    def chosen(self, token: int, code: Code) -> "Verification":
+        """Ends with the target's own `token`, its most likely one."""
+        self.token, self.reason, self.code = token, Reason(code), stack()
         return self
 
 

@@ -19,7 +19,7 @@ page.Code = class {
   // Of a new run nothing is known yet.
   forget() {
     Object.assign(this, { functions: [], places: [], steps: [], algorithm: [], problem: "" });
-    Object.assign(this, { at: null, count: null, depth: null, wanted: null, enter: null });
+    Object.assign(this, { at: null, count: null, depth: null, wanted: null, enter: null, walked: false });
   }
 
   open() {
@@ -59,20 +59,15 @@ page.Code = class {
     return this.lane.shown && !this.problem ? (this.steps[this.lane.shown - 1] ?? null) : [];
   }
 
-  // Which of them is lit when a step comes on show: that about the token that was pointed at, the test that a
-  // moment tells of, or the last one that is a step of the algorithm.
+  // Which of them is lit when a step comes on show: that about the token that was pointed at, or the last one
+  // that is a step of the algorithm.
   usual(events) {
-    const { wanted, enter } = this;
-    Object.assign(this, { wanted: null, enter: null });
-    const pointed = wanted === null ? -1 : events.findLastIndex((event) => event[4] === wanted);
-    if (pointed >= 0) return pointed;
-    if (enter) return enter === "first" ? 0 : events.length - 1;
-    const told = String(this.lane.momentNodes || "")
-        .split(",")
-        .map(Number),
-      about = events.findIndex(([, , , values, node]) => values.length > 1 && told.includes(node)),
+    const { wanted, enter } = this,
+      pointed = wanted === null ? -1 : events.findLastIndex((event) => event[4] === wanted),
       last = events.findLastIndex(([, step]) => step !== NOWHERE);
-    return about >= 0 ? about : last >= 0 ? last : events.length - 1;
+    Object.assign(this, { wanted: null, enter: null, walked: enter !== null });
+    if (enter) return enter === "first" ? 0 : events.length - 1;
+    return pointed >= 0 ? pointed : last >= 0 ? last : events.length - 1;
   }
 
   // One event on, or back; at the end of a step to the next one.
@@ -98,6 +93,11 @@ page.Code = class {
     if (this.lane.codePanel.hidden || node === undefined) return;
     Object.assign(this, { wanted: node, count: null });
     this.draw();
+  }
+
+  // A moment is on show that is about this token; who walks event by event stays where they are.
+  tell(node) {
+    if (!this.walked) this.point(node);
   }
 
   // Opens the drawer at the event about a token.
