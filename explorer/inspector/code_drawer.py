@@ -51,15 +51,14 @@ def events_of(trace: Trace, begin: int) -> list[list[list]]:
             wording.add(event)
         if step.index < begin:
             continue
-        row = []
+        row, at = [], NOWHERE
         for (place, *_), group in groupby(zip(step.places or (), step.events, strict=False), alike):
             if place != NOWHERE:
                 events = [event for _, event in group]
                 said = wording.of_group(events)
-                at = step_of(events[0], names_at(trace.code, place), selectors)
-                row.append(
-                    [place, NOWHERE if at is None else at, said.what, said.values, said.node, said.why]
-                )
+                found = step_of(events[0], names_at(trace.code, place), selectors)
+                at = at if found is None else found  # what belongs to no step happens during the last one
+                row.append([place, at, said.what, said.values, said.node, said.why])
         rows.append(row)
     return rows
 

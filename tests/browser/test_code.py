@@ -1,10 +1,10 @@
-"""The drawer with the code that runs: its line, its numbers, its step of the algorithm, and the ways through it."""
+"""The drawer with the code that runs: its line, its numbers, its step of the algorithm, and the ways in it."""
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.test_moments import decode, rejected_steps
-from tests.browser.test_page import run, trace
+from tests.browser.test_page import finished, ready, run, trace
 
 
 @pytest.fixture
@@ -16,6 +16,9 @@ def drawer(again):
     page.keyboard.press("c")
     expect(page.locator(".code")).to_be_visible()
     page.evaluate("document.activeElement.blur()")
+    page.keyboard.press(".")
+    expect(page.locator(".code-count")).to_contain_text("1 of ")  # the events have come
+    page.keyboard.press("Home")
     return page
 
 
@@ -76,3 +79,32 @@ def test_the_drawer_follows_the_picture_the_slider_and_the_next_run(drawer):
     page.locator(".code-lines").press("Escape")
     expect(page.locator(".code")).to_be_hidden()
     assert not page.evaluate("decodingExplorer.app.lanes[0].keeps?.code ?? null")
+
+
+def test_a_lesson_points_at_the_line_and_a_saved_page_has_it(again, tmp_path, chromium):
+    page = again()
+    ready(page)
+    page.evaluate("decodingExplorer.app.guide.start('speculative-acceptance')")
+    finished(page)
+    forward = page.locator(".guide-foot .primary")
+    for _ in range(2):  # to the second stop
+        forward.click()
+    page.get_by_role("button", name="Show its line of code").click()
+    expect(page.locator(".code-bar b")).to_contain_text("rejected")
+    line = lit(page)
+    assert line.startswith("return TokenTest(")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save this lane").click()
+        page.get_by_role("menuitem", name="Save page").click()
+    path = tmp_path / "run.html"
+    download.value.save_as(path)
+    context = chromium.new_context(offline=True)
+    saved = context.new_page()
+    saved.goto(path.as_uri())
+    saved.wait_for_function("window.decodingExplorer && decodingExplorer.drawn")
+    saved.keyboard.press("Home")
+    saved.keyboard.press("c")
+    while "rejected" not in (saved.locator(".code-bar b").text_content() or ""):
+        saved.keyboard.press("n")
+    assert lit(saved) == line
+    context.close()

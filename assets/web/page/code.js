@@ -60,11 +60,11 @@ page.Code = class {
   }
 
   // Which of them is lit when a step comes on show: that about the token that was pointed at, or the last one
-  // that is a step of the algorithm.
+  // about a token.
   usual(events) {
     const { wanted, enter } = this,
       pointed = wanted === null ? -1 : events.findLastIndex((event) => event[4] === wanted),
-      last = events.findLastIndex(([, step]) => step !== NOWHERE);
+      last = events.findLastIndex((event) => event[4] !== null);
     Object.assign(this, { wanted: null, enter: null, walked: enter !== null });
     if (enter) return enter === "first" ? 0 : events.length - 1;
     return pointed >= 0 ? pointed : last >= 0 ? last : events.length - 1;
