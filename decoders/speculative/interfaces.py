@@ -111,8 +111,8 @@ class Verification:
     target's own token.
 
     `token` is None if the path ends in an end-of-text token. `p` is its probability under the distribution
-    that it was drawn from. `cut` are nodes that passed their tests but are dropped nevertheless. `code`: where
-    in the verifier the token was drawn, None if that is not known.
+    that it was drawn from. `cut` are nodes that passed their tests but are dropped nevertheless. `code`: the
+    place in the verifier where the token was drawn, None if that is not known.
     """
 
     tests: list[TokenTest] = field(default_factory=list)

@@ -75,8 +75,8 @@ def think() -> Html:
 
 
 def looks(filled: dict) -> Html | None:
-    """The buttons that inspect the token that the stop is about, and that show the line of code that decided on
-    it; None if it is not about a token.
+    """The buttons that inspect the token that the stop is about, and that show the line of code that decided
+    on it; None if it is not about a token.
     """
     nodes = filled["nodes"].get(filled["lane"])
     if not nodes:

@@ -1,7 +1,7 @@
 """Problems that a program can check: made from a seed, in a fixed prompt form, with a checker per task.
 
-`TASKS` maps a name to a `Task`; modules of this folder with a tuple `TASKS` are found automatically, when it is
-first asked for: the sandbox needs none of them.
+`TASKS` maps a name to a `Task`; modules of this folder with a tuple `TASKS` are found automatically when it
+is first asked for: the sandbox needs none of them.
 """
 
 import importlib

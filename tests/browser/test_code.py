@@ -1,4 +1,4 @@
-"""The drawer with the code that runs: its line, its numbers, its step of the algorithm, and the ways in it."""
+"""The drawer with the code that runs: its line, its numbers, its step of the algorithm, and ways in it."""
 
 import pytest
 from playwright.sync_api import expect
