@@ -88,7 +88,7 @@ class Results(NamedTuple):
 
 def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
     """Declares the section."""
-    gr.Markdown(f"## Acceptance over many prompts\n{ABOUT}")
+    gr.Markdown(f"## Acceptance over many prompts\n{ABOUT}", elem_id="many-prompts")
     form = form_of()
     says = gr.Markdown(elem_id="acceptance-says")
     results = results_of()

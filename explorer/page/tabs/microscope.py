@@ -14,6 +14,7 @@ from decoders.refusal import Refusal
 from explorer.page.tabs import (
     UNTRACKED,
     acceptance,
+    contents,
     doctor,
     losslessness,
     mark_at_work,
@@ -49,6 +50,15 @@ ROWS = (
 )
 FIRST = [name for row in ROWS[:2] for name in row]  # at the top of the page, drawn before the others
 OTHERS = [name for row in ROWS[2:] for name in row]
+SECTIONS = {  # their headings' ids -> how the contents list calls them
+    "rejections": "Rejections",
+    "round-by-round": "Round by round",
+    "another-shape": "Another shape",
+    "losslessness": "Losslessness",
+    "another-machine": "Another machine",
+    "draft-doctor": "Draft doctor",
+    "many-prompts": "Many prompts",
+}
 QUIETLY = {
     **UNTRACKED,
     "trigger_mode": "always_last",
@@ -59,6 +69,7 @@ QUIETLY = {
 
 def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
     """Declares the tab's contents. `on_screen`: see on_screen.py; `look`: its value is the page's theme."""
+    contents.build(SECTIONS)
     with gr.Column(elem_classes=follows("microscope")):
         gr.Markdown(ABOUT)
         lane = gr.Radio([(f"Lane {n + 1}", n) for n in range(MAX_LANES)], label="Lane", visible=False)
@@ -66,6 +77,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
         moment = gr.State(None)  # identifies what is drawn; nothing is redrawn while it stays the same
         rejections.build(on_screen, lane, moment, runs)
         with gr.Column(visible=False) as body:
+            gr.Markdown("## Round by round", elem_id="round-by-round")
             places = {}
             for row in ROWS:
                 with gr.Row():
