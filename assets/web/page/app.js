@@ -94,6 +94,8 @@ class App extends page.Emitter {
       paused = this.run.state === "paused";
     if (instead) this.removeLane(instead);
     const lane = new page.LanePane(this, { ...answer.setup, view: parent.view });
+    lane.flag = answer.flag && `lane ${this.lanes.indexOf(parent) + 1}, ${answer.flag}`;
+    lane.drawLine();
     const run = new page.Run(this, answer.run, paused ? "paused" : "running");
     run.count = Math.max(this.run.count, answer.lane + 1);
     run.choice = this.run.choice;
@@ -261,7 +263,9 @@ class App extends page.Emitter {
   }
 
   drawLaneButtons() {
-    this.bar.laneButtons.hidden = this.lanes.length === 1;
+    const { saved, limits } = this.data,
+      more = !saved && this.lanes.length < limits.lanes;
+    this.bar.laneButtons.hidden = this.lanes.length === 1 && !more;
     this.lanes.forEach((lane, index) => lane.element.classList.toggle("current", index === this.phoneLane));
     this.bar.laneButtons.replaceChildren(
       ...this.lanes.map((lane, index) =>
@@ -275,6 +279,9 @@ class App extends page.Emitter {
           index + 1 + " " + lane.title(),
         ),
       ),
+      ...(more
+        ? [h("button", { type: "button", class: "add-lane", onclick: () => this.addLane() }, "+ Lane")]
+        : []),
     );
   }
 

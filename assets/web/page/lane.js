@@ -189,7 +189,10 @@ page.LanePane = class {
     if (this.setup.seed !== 0) words.push("seed " + this.setup.seed);
     const begin = this.setup.begin;
     if (begin)
-      words.push("⚑ begins with " + begin.tokens.length + (begin.tokens.length > 1 ? " tokens" : " token"));
+      words.unshift(
+        "⚑ " + (this.flag || `begins with ${begin.tokens.length} token${begin.tokens.length > 1 ? "s" : ""}`),
+      );
+    this.element.classList.toggle("branched", Boolean(begin && this.flag));
     this.line.textContent = words.join(" · ");
     this.line.title = this.line.textContent;
   }
