@@ -10,16 +10,19 @@ from decoders.constraints.settings import MEASURE
 from decoders.logits.watermark import detector_of
 from decoders.memory.lane_memory import LaneMemory
 from decoders.observer import Observer
+from decoders.thinking import thinking_of
 
 
 def observers_of(lane: Any, memory: LaneMemory | None) -> list[Observer]:
     """The observers that a lane's parameters ask for. Forbidden tokens are looked for in every lane, since a
-    strategy may constrain it itself; attention too, where the engine gives it.
+    strategy may constrain it itself; attention too, where the engine gives it, and the
+    spans of reasoning.
     """
     vocabulary = lane.models["target"].engine.vocabulary
     wanted = (
         ForbiddenTokens(),
         AttentionSources(),
+        thinking_of(lane),
         detector_of(lane.shaping, vocabulary),
         place_record_of(lane),
         memory,

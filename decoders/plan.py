@@ -19,6 +19,7 @@ from decoders.memory.lane_memory import LaneMemory, drafts_stay_exact, memory_of
 from decoders.model_interface import Model
 from decoders.refusal import Refusal
 from decoders.strategy import Strategy
+from decoders.thinking import own_delimiters
 from decoders.trace import given_tokens
 from decoders.trace.trace import Trace
 
@@ -39,6 +40,7 @@ class Plan:
     eos: frozenset[int]
     stop_strings: tuple[bytes, ...]
     constraint: Constraint | None
+    taken: dict[str, Any]  # what comes from the model's own files
     shaping: dict[str, Any]  # the processors that the parameters and the model's own settings switch on
 
     @property
@@ -56,7 +58,7 @@ class Plan:
             models={role: model.name for role, model in self.models.items()},
             prompt=list(self.prompt),
             badge=model_defaults.badge(self.strategy, self.parameters, generation),
-            model_defaults=model_defaults.used(self.parameters, generation),
+            model_defaults=self.taken,
             lacks=[c.value for c in RECORDED if not self.target.engine.gives(c)],
         )
 
@@ -79,6 +81,7 @@ class Plan:
             length=len(self.prompt) + self.room,
             keep=1 + len(self.eos) if self.parameters.get("do_sample") else 1,  # of each beam
             coin=coin,
+            bytes_of=self.target.bytes_of,
         )
 
 
@@ -120,7 +123,7 @@ def plan_of(
         raise Refusal("The constraint forbids the tokens with which this lane begins; change one of them.")
     if any(processors.values()) and "model_defaults" not in parameters:
         raise Refusal(f"{strategy.title} takes no processors; use one that does, such as greedy.")
-    taken = model_defaults.used(parameters, target.generation)
+    taken = model_defaults.used(parameters, target.generation) | own_delimiters(parameters, target)
     return Plan(
         strategy,
         parameters,
@@ -134,6 +137,7 @@ def plan_of(
         eos,
         stop_strings,
         constraint,
+        taken,
         shaping=model_defaults.shaping(parameters, taken) | processors,
     )
 

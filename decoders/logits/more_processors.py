@@ -1,4 +1,5 @@
-"""Processors that other engines have and transformers lacks: DRY, top-n-sigma and XTC.
+"""Processors that other engines have and transformers lacks: DRY, top-n-sigma, XTC, the penalties of OpenAI's
+interface, and a budget of thinking.
 
 Each maps the tokens so far and a row of scores [1, V] to scores [1, V]. Knows tensors, no lanes.
 """
@@ -8,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+
+from decoders.trace.spans import Delimiters, Spans
 
 LONGEST_MATCH = 50  # longer repetitions count as this long, since the penalty grows exponentially
 BREAKERS = ("\n", ":", '"', "*")  # repetitions end at these: the default of text-generation-webui
@@ -92,3 +95,42 @@ class Xtc:
         if set(gone.tolist()) & set(self.eos):
             return scores
         return scores.index_fill(-1, gone, -math.inf)
+
+
+@dataclass(frozen=True)
+class CountPenalty:
+    """Takes `frequency` times its count in the new text from the score of each token, and `presence` from
+    those that occur there at all; the first `prompt` tokens do not count. As in OpenAI's interface and vLLM.
+    """
+
+    frequency: float
+    presence: float
+    prompt: int
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        counts = torch.bincount(ids[0, self.prompt :], minlength=scores.shape[-1]).to(scores)[None]
+        return scores - self.frequency * counts - self.presence * (counts > 0)
+
+
+@dataclass(frozen=True)
+class ThinkingBudget:
+    """Forces the end of reasoning, one of its tokens after the other, once so many tokens of it are written.
+    closing: opening delimiter -> the tokens that spell what closes it.
+
+    Muennighoff et al. (2025), "s1: Simple test-time scaling", which calls it budget forcing.
+    """
+
+    budget: int
+    delimiters: tuple[Delimiters, ...]
+    closing: dict[str, list[int]]
+    bytes_of: Callable[[int], bytes]
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        spans = Spans(self.delimiters, map(self.bytes_of, ids[0].tolist()))
+        over = spans.open_spent - self.budget
+        closing = self.closing[spans.opened.opens] if spans.opened else []
+        if not spans.reasoning or not 0 <= over < len(closing):
+            return scores
+        return torch.full_like(scores, -math.inf).index_fill(
+            -1, torch.tensor([closing[over]], device=scores.device), 0.0
+        )

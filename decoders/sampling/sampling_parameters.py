@@ -10,6 +10,7 @@ from decoders.constraints.settings import CONSTRAINT
 from decoders.logits.processor_order import WARPERS
 from decoders.parameters import choice, free_text, integer, real, reals, switch
 from decoders.strategy import Part
+from decoders.trace import spans
 
 MORE = "More truncations"
 TEXT = "Repetition, words and length"
@@ -17,6 +18,13 @@ MODEL_DEFAULTS = switch(
     "model_defaults",
     True,
     "Start from the model's own generation settings, as generate does; off: only what is set here counts.",
+    group=TEXT,
+)
+SPAN_DELIMITERS = free_text(
+    spans.PARAMETER,
+    "",
+    f"What opens and closes reasoning and tool calls, such as {spans.FORM}; empty: these and those of the "
+    "model's chat template.",
     group=TEXT,
 )
 SHAPING = (
@@ -123,6 +131,30 @@ SHAPING = (
         high=50,
         group=TEXT,
     ),
+    real(
+        "frequency_penalty",
+        0.0,
+        "Taken from a token's score for each time that it has occurred in the new text.",
+        low=-2.0,
+        high=2.0,
+        group=TEXT,
+    ),
+    real(
+        "presence_penalty",
+        0.0,
+        "Taken once from the scores of all tokens that have occurred in the new text.",
+        low=-2.0,
+        high=2.0,
+        group=TEXT,
+    ),
+    integer(
+        "thinking_budget",
+        0,
+        "After this many tokens of reasoning its end is written; 0: no limit.",
+        low=0,
+        group=TEXT,
+    ),
+    SPAN_DELIMITERS,
     free_text("bad_words_ids", "", "Words that are never written, such as dog, cat.", group=TEXT),
     free_text(
         "sequence_bias", "", "Words that become more or less likely, such as dog: 3, cat: -2.5.", group=TEXT

@@ -20,6 +20,7 @@ page.buildBar = function (app) {
   on(bar.play, "click", () => playback.togglePlay());
   on(bar.slider, "input", () => playback.seek(Number(bar.slider.value), true));
   on(bar.colour, "change", () => app.setColour(bar.colour.value));
+  on(bar.foldLoops, "change", () => app.foldLoops(bar.foldLoops.checked));
   on(bar.add, "click", () => app.addLane());
   on(bar.theme, "click", () => app.chooseTheme(app.theme === "dark" ? "light" : "dark"));
   on(bar.unit, "change", ({ target }) => playback.setUnit(target.value));
