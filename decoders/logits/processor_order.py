@@ -77,6 +77,16 @@ WARPERS = (
     "eta_cutoff",
     "xtc_probability",
 )
+# Those that people use against loops, with usual values.
+AGAINST_LOOPS = {
+    "temperature": 1.3,
+    "repetition_penalty": 1.2,
+    "presence_penalty": 1.0,
+    "frequency_penalty": 0.5,
+    "dry_multiplier": 0.8,
+    "xtc_probability": 0.5,
+    "no_repeat_ngram_size": 4,
+}
 LONGEST = 24  # characters of a typed value in a title
 
 

@@ -4,6 +4,7 @@ stretch again and again.
 A fold over its tokens that never looks ahead. Knows token ids only.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,37 @@ class Loop:
     def goes_on(self, text: Sequence[int], place: int) -> int:
         """The token with which the loop would go on at a place."""
         return text[place - self.period]
+
+
+@dataclass(frozen=True)
+class Exits:
+    """A loop under one processor, see `decoders.logits.loop_exits`. leaving: the probability to leave it at
+    each token from the first copy on, if it is still in the loop there; greedy_leaves: the first of them at
+    which the most likely token is another.
+    """
+
+    name: str
+    title: str
+    leaving: list[float]
+    greedy_leaves: int | None
+
+    @property
+    def mean(self) -> float:
+        """The mean probability to leave it at a token."""
+        return math.fsum(self.leaving) / len(self.leaving)
+
+    @property
+    def staying(self) -> list[float]:
+        """The probability that the text is still in the loop after each token."""
+        left, made = 1.0, []
+        for p in self.leaving:
+            left *= 1.0 - p
+            made.append(left)
+        return made
+
+    def within(self, first: int, count: int) -> float:
+        """The probability to leave within `count` tokens from the place `first` on."""
+        return 1.0 - math.prod(1.0 - p for p in self.leaving[first : first + count])
 
 
 class Repeats:

@@ -72,7 +72,7 @@ def of_template(template: str) -> tuple[Delimiters, ...]:
     """The delimiters that a chat template names, both what opens and what closes; those of DEFAULT left
     out.
     """
-    found = {}
+    found: dict[Delimiters, None] = {}
     for match in TAG.finditer(template):
         left, begin, name, end, right = (piece or "" for piece in match.groups())
         closes = f"{left}{closed_by(begin)}{'' if begin or end else '/'}{name}{closed_by(end)}{right}"
@@ -117,7 +117,8 @@ class Spans:
         self.began = 0  # the token behind the newest opening delimiter
         self.closed_spent = 0  # reasoning of spans that are closed
         self._thought = False
-        self._tail, self._owners = b"", []  # the last bytes, and the token of each
+        self._tail = b""  # the last bytes, which may begin a delimiter
+        self._owners: list[int] = []  # the token of each of them
         longest = max((len(end.encode()) for one in delimiters for end in (one.opens, one.closes)), default=0)
         self._kept = max(longest - 1, 0)
         for piece in prompt:

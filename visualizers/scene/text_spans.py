@@ -70,7 +70,7 @@ def bands(found: dict[int, dict[str, Any]], columns: dict[int, int], panel: str)
     for node, fields in found.items():
         if (x := columns.get(node)) is None:
             continue
-        ends = {"panel": panel, "x0": x - 0.5, "x1": x + 0.5, "aside": True}
+        ends: dict[str, Any] = {"panel": panel, "x0": x - 0.5, "x1": x + 0.5, "aside": True}
         if part := fields.get("part"):
             made.append(scene.Band(f"part{x}-{part}", role=part, **ends))
         if fields.get("loop", [0, 0])[1]:

@@ -1,6 +1,6 @@
 """What chips and columns say of spans and loops."""
 
-from decoders.trace.events import Commit, Distribution, Propose, Step
+from decoders.trace.events import Commit, Propose, Step
 from decoders.trace.scores import Measure, ScoreName
 from visualizers import scene
 from visualizers.scene.text_spans import TextSpans
@@ -21,12 +21,12 @@ def fields(*tokens: int) -> dict[int, dict]:
     return known
 
 
-def steps(*tokens: int) -> list[Step]:
-    """One token a step."""
+def steps(*tokens: int, first: int = len(HEADER.prompt)) -> list[Step]:
+    """One token a step, the output's first node is `first`."""
     return [
-        Step(at, [Distribution(node - 1, "target", [[token, -0.1]], 0.1, 1.0), Propose(node, node - 1, token, -0.1, "target"), Commit([node], [-0.1])])
-        for at, (node, token) in enumerate(enumerate(tokens, len(HEADER.prompt)))
-    ]  # fmt: skip
+        Step(node - first, [Propose(node, node - 1, token, -0.1, "target"), Commit([node], [-0.1])])
+        for node, token in enumerate(tokens, first)
+    ]
 
 
 def test_a_prompt_that_opens_reasoning_is_part_of_it():
@@ -64,8 +64,7 @@ def test_bands_stand_behind_the_columns_of_the_entropy_trace():
 
 def test_copies_of_a_loop_have_a_band_and_what_they_copy_has_none():
     view = Entropy(Header([1], HEADER.vocabulary))
-    tokens = [*range(6, 13)] * 2
-    made = [Step(at, [Propose(node, node - 1, token, None, "target"), Commit([node], [None])]) for at, (node, token) in enumerate(enumerate(tokens, 1))]  # fmt: skip
+    made = steps(*[*range(6, 13)] * 2, first=1)
     bands = [op.x0 for step in made for op in view.feed(step) if isinstance(op, scene.Band)]
     assert bands == [x + 0.5 for x in range(7, 14)]
 
