@@ -10,7 +10,6 @@ from decoders.constraints.settings import MEASURE
 from decoders.logits.watermark import detector_of
 from decoders.memory.lane_memory import LaneMemory
 from decoders.observer import Observer
-from decoders.thinking import thinking_of
 
 
 def observers_of(lane: Any, memory: LaneMemory | None) -> list[Observer]:
@@ -29,3 +28,13 @@ def observers_of(lane: Any, memory: LaneMemory | None) -> list[Observer]:
         BiasRecord(lane) if lane.parameters.get(MEASURE) else None,
     )
     return [observer for observer in wanted if observer is not None]
+
+
+def thinking_of(lane: Any) -> Observer | None:
+    """What looks at the reasoning of a lane, unless nothing says that it may have any."""
+    said = (lane.shaping.get(name) for name in ("thinking_budget", "span_delimiters"))
+    if not any(said) and not lane.models["target"].chat_template:
+        return None
+    from decoders.thinking import observer  # few lanes have one
+
+    return observer(lane)

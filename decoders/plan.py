@@ -19,7 +19,6 @@ from decoders.memory.lane_memory import LaneMemory, drafts_stay_exact, memory_of
 from decoders.model_interface import Model
 from decoders.refusal import Refusal
 from decoders.strategy import Strategy
-from decoders.thinking import own_delimiters
 from decoders.trace import given_tokens
 from decoders.trace.trace import Trace
 
@@ -140,6 +139,16 @@ def plan_of(
         taken,
         shaping=model_defaults.shaping(parameters, taken) | processors,
     )
+
+
+def own_delimiters(parameters: dict[str, Any], target: Model) -> dict[str, str]:
+    """What the lane takes from the target's chat template, see `thinking.own_delimiters`."""
+    template = target.chat_template
+    if not template and not parameters.get("span_delimiters"):
+        return {}
+    from decoders import thinking  # few lanes need it
+
+    return thinking.own_delimiters(parameters, template)
 
 
 def models_of(

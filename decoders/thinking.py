@@ -17,14 +17,14 @@ if TYPE_CHECKING:  # only for annotations: the page is made before torch is impo
 FORCED = "the end is forced"
 
 
-def own_delimiters(parameters: Mapping[str, Any], target: Model) -> dict[str, str]:
-    """The delimiters that the target's chat template names besides the usual ones, as a parameter that the
-    lane takes from the model. Raises Refusal with one sentence if its own cannot be read.
+def own_delimiters(parameters: Mapping[str, Any], template: str) -> dict[str, str]:
+    """The delimiters that a chat template names besides the usual ones, as a parameter that the lane takes
+    from the model. Raises Refusal with one sentence if its own cannot be read.
     """
     if typed := parameters.get(spans.PARAMETER):
         spans.parse(typed)
         return {}
-    typed = spans.typed_for(getattr(target, "chat_template", ""))
+    typed = spans.typed_for(template)
     return {spans.PARAMETER: typed} if typed else {}
 
 
@@ -54,12 +54,12 @@ class Thinking(Observer):
             self.read.feed(lane.models["target"].bytes_of(lane.tree.tokens[node]))
 
 
-def thinking_of(lane: Any) -> Thinking:
+def observer(lane: Any) -> Thinking:
     """The observer of a lane, which has read its prompt."""
     target: Model = lane.models["target"]
     delimiters = spans.delimiters_of(lane.shaping)
     read = Spans(delimiters, map(target.bytes_of, lane.tree.tokens))
-    cut = getattr(target, "cut", None)  # a table of probabilities reads no text
+    cut = target.cut  # a table of probabilities has none
     spelled = {one.opens: cut(one.closes) for one in delimiters if cut and one.part is Part.REASONING}
     single = {opens: tokens[0] for opens, tokens in spelled.items() if len(tokens) == 1}
     return Thinking(read, int(lane.shaping.get("thinking_budget") or 0), single)

@@ -14,10 +14,9 @@ import torch
 from transformers.generation import logits_process
 
 from decoders.logits import token_constraints, watermark
-from decoders.logits.more_processors import BREAKERS, Coin, CountPenalty, Dry, ThinkingBudget, TopNSigma, Xtc
+from decoders.logits.more_processors import BREAKERS, Coin, CountPenalty, Dry, TopNSigma, Xtc
 from decoders.logits.processor_order import OF_ENTROPY, WITH_HISTORY, stages
 from decoders.refusal import Refusal
-from decoders.trace import spans
 
 TOP_K = 8  # tokens that a Distribution event lists; the others are one mass
 
@@ -182,12 +181,10 @@ def _xtc(parameters: dict, context: ProcessorContext) -> Xtc:
     return Xtc(parameters["xtc_probability"], parameters.get("xtc_threshold", 0.1), context.eos, context.coin)
 
 
-def _thinking_budget(parameters: dict, context: ProcessorContext) -> ThinkingBudget:
-    if context.cut is None or context.bytes_of is None:
-        raise Refusal("A thinking_budget needs a model with a tokenizer; set it to 0.")
-    found = spans.delimiters_of(parameters)
-    closing = {one.opens: context.cut(one.closes) for one in found if one.part is spans.Part.REASONING}
-    return ThinkingBudget(parameters["thinking_budget"], found, closing, context.bytes_of)
+def _thinking_budget(parameters: dict, context: ProcessorContext) -> Callable:
+    from decoders.logits.thinking_budget import made  # few lanes have one
+
+    return made(parameters, context.cut, context.bytes_of)
 
 
 # Stage -> builds its processor from the parameter's value.

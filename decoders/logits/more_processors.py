@@ -1,5 +1,5 @@
-"""Processors that other engines have and transformers lacks: DRY, top-n-sigma, XTC, the penalties of OpenAI's
-interface, and a budget of thinking.
+"""Processors that other engines have and transformers lacks: DRY, top-n-sigma, XTC, and the penalties of
+OpenAI's interface.
 
 Each maps the tokens so far and a row of scores [1, V] to scores [1, V]. Knows tensors, no lanes.
 """
@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-
-from decoders.trace.spans import Delimiters, Spans
 
 LONGEST_MATCH = 50  # longer repetitions count as this long, since the penalty grows exponentially
 BREAKERS = ("\n", ":", '"', "*")  # repetitions end at these: the default of text-generation-webui
@@ -110,27 +108,3 @@ class CountPenalty:
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         counts = torch.bincount(ids[0, self.prompt :], minlength=scores.shape[-1]).to(scores)[None]
         return scores - self.frequency * counts - self.presence * (counts > 0)
-
-
-@dataclass(frozen=True)
-class ThinkingBudget:
-    """Forces the end of reasoning, one of its tokens after the other, once so many tokens of it are written.
-    closing: opening delimiter -> the tokens that spell what closes it.
-
-    Muennighoff et al. (2025), "s1: Simple test-time scaling", which calls it budget forcing.
-    """
-
-    budget: int
-    delimiters: tuple[Delimiters, ...]
-    closing: dict[str, list[int]]
-    bytes_of: Callable[[int], bytes]
-
-    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        spans = Spans(self.delimiters, map(self.bytes_of, ids[0].tolist()))
-        over = spans.open_spent - self.budget
-        closing = self.closing[spans.opened.opens] if spans.opened else []
-        if not spans.reasoning or not 0 <= over < len(closing):
-            return scores
-        return torch.full_like(scores, -math.inf).index_fill(
-            -1, torch.tensor([closing[over]], device=scores.device), 0.0
-        )

@@ -10,7 +10,6 @@ from decoders.constraints.settings import CONSTRAINT
 from decoders.logits.processor_order import WARPERS
 from decoders.parameters import choice, free_text, integer, real, reals, switch
 from decoders.strategy import Part
-from decoders.trace import spans
 
 MORE = "More truncations"
 TEXT = "Repetition, words and length"
@@ -21,10 +20,10 @@ MODEL_DEFAULTS = switch(
     group=TEXT,
 )
 SPAN_DELIMITERS = free_text(
-    spans.PARAMETER,
+    "span_delimiters",
     "",
-    f"What opens and closes reasoning and tool calls, such as {spans.FORM}; empty: these and those of the "
-    "model's chat template.",
+    "What opens and closes reasoning and tool calls, such as reasoning: <think> </think>, tool call: "
+    "<tool_call> </tool_call>; empty: these and those of the model's chat template.",
     group=TEXT,
 )
 SHAPING = (

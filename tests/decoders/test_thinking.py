@@ -20,6 +20,7 @@ class Reasoner(TableModel):
     """A table over PIECES with a tokenizer: mostly `a`, and `</think>` with probability .2."""
 
     spelled = {"</think>": [CLOSE]}
+    chat_template = "a template"
 
     def __init__(self):
         super().__init__(lambda past: [0.0, 0.2, 0.5, 0.2, 0.05, 0.05], len(PIECES))
@@ -100,8 +101,9 @@ def test_delimiters_can_be_set_and_are_checked():
 
 
 def test_a_chat_template_adds_delimiters_unless_the_lane_sets_its_own():
+    template = "[THINK] [/THINK]"
+    assert own_delimiters({}, template)["span_delimiters"].endswith("reasoning: [THINK] [/THINK]")
+    assert own_delimiters({"span_delimiters": "a b"}, template) == {}
     model = Reasoner()
-    model.chat_template = "[THINK] [/THINK]"
-    assert own_delimiters({}, model)["span_delimiters"].endswith("reasoning: [THINK] [/THINK]")
-    assert own_delimiters({"span_delimiters": "a b"}, model) == {}
+    model.chat_template = template
     assert decode(model).shaping["span_delimiters"].endswith("[/THINK]")

@@ -180,6 +180,7 @@ def loop_sentence(report: Report) -> str:
         for what, a, b, show in (
             ("acceptance", inside.acceptance, outside.acceptance, share),
             ("the target's mean entropy", inside.entropy, outside.entropy, bits),
+            ("the mean total variation from the target", inside.variation, outside.variation, number),
         )
         if a is not None and b is not None
     ]
