@@ -55,7 +55,7 @@ class Answer:
         return {self.says: "", self.body: gr.Column(visible=False)}
 
 
-def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, runs: Runs, loader: Loader) -> Answer:
+def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Dropdown, runs: Runs, loader: Loader) -> Answer:
     """Declares the section, for the lane that `lane` chooses."""
     gr.Markdown(ABOUT)
     with gr.Row():

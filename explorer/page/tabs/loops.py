@@ -23,7 +23,8 @@ HEADERS = ["Span", "Tokens", "Entropy", "Acceptance", "Loss: total variation"]
 def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
     """Declares the section."""
     gr.Markdown(f"## Loops and thinking\n{ABOUT}", elem_id="loops")
-    lane = gr.Radio([(f"Lane {n + 1}", n) for n in range(MAX_LANES)], label="Lane", visible=False)
+    lanes = [(f"Lane {n + 1}", n) for n in range(MAX_LANES)]
+    lane = gr.Dropdown(lanes, value=None, label="Lane of the text", visible=False)
     says = gr.Markdown(READING, elem_id="loops-says")
     with gr.Column(visible=False) as body:
         table = gr.Dataframe(
@@ -36,7 +37,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
     moment = gr.State(None)  # identifies what is drawn; nothing is redrawn while it stays the same
 
     def show_spans(value: str, theme: str, wanted: int | None, before: tuple | None) -> dict:
-        nothing = {lane: gr.Radio(visible=False), body: gr.Column(visible=False), moment: None}
+        nothing = {lane: gr.Dropdown(visible=False), body: gr.Column(visible=False), moment: None}
         try:
             seen = screen(runs, value)
         except Refusal as error:
@@ -51,7 +52,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
         report = loops_and_thinking(trace, one.count)
         names = [(each.title, each.index) for each in seen.lanes]
         updates = leave.cleared() | {
-            lane: gr.Radio(names, value=one.index, visible=len(names) > 1),
+            lane: gr.Dropdown(names, value=one.index, visible=len(names) > 1),
             says: f"**{escaped(report.sentence)}**",
             body: gr.Column(visible=True),
             table: gr.Dataframe(cells(report), headers=HEADERS if report.lossy else HEADERS[:-1]),

@@ -81,7 +81,7 @@ def test_drafted_tokens_count_where_they_stood():
     report = loops_and_thinking(drafted(tokens, [at >= 6 for at in range(14)]))
     inside, outside = report.row(IN_LOOP), report.row(OUTSIDE)
     assert (inside.accepted, inside.drafted, outside.accepted, outside.drafted) == (7, 7, 1, 7)
-    assert "Acceptance is 1.00 in loops and .14 outside." in report.sentence
+    assert "Acceptance is 1.00 in loops and .14 outside;" in report.sentence
 
 
 def test_the_loss_of_a_relaxed_verifier_is_split_too():

@@ -27,7 +27,7 @@ def looping(runs):
 
 def seen(updates: dict) -> dict:
     """Words, tables, figures and the visibility of columns of an event's answer."""
-    found = {"words": [], "tables": [], "figures": [], "columns": [], "radio": None}
+    found = {"words": [], "tables": [], "figures": [], "columns": [], "lane": None}
     for component, value in updates.items():
         match component:
             case gr.Markdown():
@@ -38,8 +38,8 @@ def seen(updates: dict) -> dict:
                 found["figures"].append(value)
             case gr.Column():
                 found["columns"].append(value.visible)
-            case gr.Radio():
-                found["radio"] = value
+            case gr.Dropdown():
+                found["lane"] = value
     return found
 
 
@@ -47,7 +47,7 @@ def test_any_lane_is_shown_and_the_first_that_drafts_at_first(events, told):
     value = told([(0, 1, 99), (1, 2, 99)])
     for wanted, index in ((None, 1), (0, 0), (1, 1)):
         made = seen(events["show_spans"](value, "light", wanted, None))
-        assert made["radio"].value == index and made["radio"].visible
+        assert made["lane"].value == index and made["lane"].visible
         assert made["tables"][0][-1][0] == "the whole text"
 
 
