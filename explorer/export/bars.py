@@ -185,7 +185,10 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
         h("output", part("where", "where") | {"aria-live": "off"}),  # else it is read out at every step
         h("div", "choice to-moments", *(button(name, *says) for name, says in TO_MOMENTS.items())),
         settings(
-            choice("Speed", "speed", SPEEDS, "live"), labelled("colour by", colours), fold_switch(), add
+            choice("Speed", "speed", SPEEDS, "live"),
+            labelled("colour by", colours),
+            button("foldLoops", "Fold loops", FOLD, "fold-loops", pressed="false"),
+            add,
         ),
     ]
     status = [
@@ -203,14 +206,6 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
     rows = {"bar first": first, "bar second": second, "bar status": status}
     made = [h("div", look, *row) for look, row in rows.items()]
     return h("div", part("controls", "bars"), *made, None if around.saved else stop_panel(), lanes)
-
-
-def fold_switch() -> Html:
-    """The switch that folds the loops of texts."""
-    look = part("foldLoops") | {"type": "checkbox", "title": FOLD}
-    return h(
-        "label", {"class": "field fold-loops", "title": FOLD}, h("input", look), h("span", "", "fold loops")
-    )
 
 
 def stop_panel() -> Html:

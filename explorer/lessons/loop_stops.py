@@ -18,7 +18,7 @@ def report_of(own: Reading) -> Report:
 
 @place
 def loop(lanes: Lanes, lane: int, whole: bool = False) -> Place | None:
-    """The longest loop, at the token with which its first copy is complete, or its last one. `p_first`,
+    """The longest loop, at the token with which its first copy is complete, or its last whole one. `p_first`,
     `p_second`, `p_last`: mean probabilities of its tokens when they were new, in the first copy, and in the
     last whole one; `stays`: that of the last whole copy.
     """
@@ -39,8 +39,8 @@ def loop(lanes: Lanes, lane: int, whole: bool = False) -> Place | None:
         "stays": math.exp(logprob_of(own, found, found.copies - 1)),
         "leaves": 1 - math.exp(logprob_of(own, found, found.copies - 1)),
     }
-    last = own.tokens[found.stop - 1].node if whole else second[-1]
-    return Place(lane, own.born[last], {lane: [*first, *second]}, values)
+    shown = span_nodes(own, found, found.copies - 1) if whole else [*first, *second]
+    return Place(lane, own.last if whole else own.born[second[-1]], {lane: shown}, values)
 
 
 @place
@@ -72,7 +72,7 @@ def loop_exit(lanes: Lanes, lane: int) -> Place | None:
         "p_last": math.exp(own.tokens[late].logprob or 0.0),
         "p_other_last": math.exp(last[other]) if other in last else None,
     }
-    return Place(lane, own.born[token.node], {lane: [token.node, own.tokens[late].node]}, values)
+    return Place(lane, own.born[token.node], {lane: [token.node]}, values)
 
 
 def span_nodes(own: Reading, found: Loop, copy: int) -> list[int]:

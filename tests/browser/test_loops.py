@@ -32,7 +32,7 @@ def test_a_loop_is_folded_and_unfolded(again):
     assert "x" + 7 * "abc" in page.evaluate(TEXT)
     assert page.locator(".lane .dp-prose .dp-loop").count() == 18
     before = chips.count()
-    fold = page.get_by_label("fold loops")
+    fold = page.get_by_role("button", name="Fold loops")
     fold.focus()
     page.keyboard.press("Space")
     expect(page.locator(".lane .dp-prose .dp-times")).to_have_text("×7")

@@ -196,7 +196,7 @@ def thinking_sentence(report: Report) -> str:
         return ""
     said = f"{many(report.spent, 'token')} of reasoning"
     if report.budget:
-        said += f", of a budget of {report.budget}"
+        said += f", with a budget of {report.budget} for a span"
     forced = "; its end was forced" if report.forced else ""
     unknown = sum(p is None for p in report.ends.values())
     told = f" p(end of thinking) is {NOT_STORED} at {many(unknown, 'place')}." if unknown else ""

@@ -109,7 +109,7 @@ def end_of_thinking(report: Report, look: str = "light") -> go.Figure:
         + (f" At {many(missing, 'place')} it is {NOT_STORED}." if missing else ""),
         look,
         {"words": "position of the token"},
-        {"words": "probability", "rangemode": "tozero"},
+        {"words": "probability", "rangemode": "tozero", "exponentformat": "none"},
     )
     line = lane_line("", title, 0, [at + 1 for at in places], [report.ends[at] for at in places], colours)
     figure.add_trace(line)

@@ -50,17 +50,18 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
         if now == before:
             return {moment: now}
         report = loops_and_thinking(trace, one.count)
+        known = any(p is not None for p in report.ends.values())
         names = [(each.title, each.index) for each in seen.lanes]
         updates = leave.cleared() | {
             lane: gr.Dropdown(names, value=one.index, visible=len(names) > 1),
             says: f"**{escaped(report.sentence)}**",
             body: gr.Column(visible=True),
             table: gr.Dataframe(cells(report), headers=HEADERS if report.lossy else HEADERS[:-1]),
-            thinking: gr.Column(visible=bool(report.ends)),
+            thinking: gr.Column(visible=known),
             looping: gr.Column(visible=bool(report.loops)),
             moment: now,
         }
-        if not report.ends:
+        if not known:
             return updates
         from visualizers.figures import loops as drawn  # on demand: plotly is slow to import
 

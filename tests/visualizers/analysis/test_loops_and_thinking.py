@@ -122,7 +122,7 @@ def test_a_forced_end_is_named_with_its_budget():
     trace.steps[1].events.append(Measure(2, ScoreName.THINKING_BUDGET, 1.0, limit=1.0))
     report = loops_and_thinking(trace)
     assert report.forced == [1]
-    assert report.sentence == "1 token of reasoning, of a budget of 1; its end was forced."
+    assert report.sentence == "1 token of reasoning, with a budget of 1 for a span; its end was forced."
 
 
 def test_only_the_steps_that_are_asked_for_count():
