@@ -51,16 +51,20 @@ class TextSpans:
         return found
 
     def _loop(self) -> Iterator[tuple[int, list[int]]]:
-        """Nodes that are found to be in a loop, each once, with their place in it."""
-        loop, text = self.repeats.loop, self.repeats.text
+        """Nodes that are found to be in a loop, with their place in it. Of tokens that two loops share, the
+        later one has those of the former's unfinished copy.
+        """
+        loop, text, before = self.repeats.loop, self.repeats.text, self.newest
         if loop is None or not self.repeats.looping:
             return
         first = len(text) - 1
-        if self.newest is None or (loop.first, loop.period) != (self.newest.first, self.newest.period):
+        if before is None or (loop.first, loop.period) != (before.first, before.period):
             self.loops, first = self.loops + 1, loop.first
         self.newest = loop
+        whole = before.first + before.copies * before.period if before else 0
         for place in range(first, len(text)):
-            if (node := self.nodes[self.before + place]) not in self.copied:
+            node = self.nodes[self.before + place]
+            if node not in self.copied or place >= whole:
                 yield node, [self.loops, (place - loop.first) // loop.period, loop.period]
 
 
@@ -73,6 +77,7 @@ def bands(found: dict[int, dict[str, Any]], columns: dict[int, int], panel: str)
         ends: dict[str, Any] = {"panel": panel, "x0": x - 0.5, "x1": x + 0.5, "aside": True}
         if part := fields.get("part"):
             made.append(scene.Band(f"part{x}-{part}", role=part, **ends))
-        if fields.get("loop", [0, 0])[1]:
-            made.append(scene.Band(f"loop{x}", role=LOOP, **ends))
+        number, copy, _ = fields.get("loop", (0, 0, 0))
+        if copy:
+            made.append(scene.Band(f"loop{number}-{x}", role=LOOP, **ends))
     return made

@@ -54,6 +54,14 @@ def test_a_token_belongs_to_one_loop_only():
     assert known[9]["loop"][0] == 1
 
 
+def test_the_unfinished_copy_of_a_loop_goes_to_the_loop_that_follows():
+    first, second = [*range(6, 12)], [6, 7, 13, 14, 9, 8]
+    known = fields(*first * 3, *second * 3)
+    loops = [known[node]["loop"] for node in range(2, 2 + 36)]
+    assert [loop[0] for loop in loops] == [1] * 18 + [2] * 18
+    assert loops[18] == [2, 0, 6]
+
+
 def test_bands_stand_behind_the_columns_of_the_entropy_trace():
     view = Entropy(HEADER)
     bands = [op for step in steps(1, 2, 3) for op in view.feed(step) if isinstance(op, scene.Band)]
