@@ -11,6 +11,7 @@ class App extends page.Emitter {
     this.strategies = new Map(data.strategies.map((s) => [s.name, s]));
     this.theme = document.documentElement.dataset.theme || "light";
     this.colour = "source";
+    this.folded = false; // whether the loops of texts are
     this.lanes = [];
     this.run = null;
     this.notices = {}; // see status.js
@@ -302,6 +303,11 @@ class App extends page.Emitter {
   async setColour(colour) {
     this.colour = colour;
     for (const lane of this.lanes) await lane.colour(colour);
+  }
+
+  foldLoops(folded) {
+    this.folded = folded;
+    for (const { chips, text } of this.lanes) for (const each of [chips, text]) each?.fold(folded);
   }
 
   // ---- the run --------------------------------------------------------------------------------------------

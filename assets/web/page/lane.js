@@ -102,7 +102,10 @@ page.LanePane = class {
       oneLine: false,
       onHover: link(() => [this.chips]),
     });
-    for (const chips of [this.chips, this.text]) chips.colour(this.app.colour);
+    for (const chips of [this.chips, this.text]) {
+      chips.colour(this.app.colour);
+      chips.fold(this.app.folded);
+    }
     this.drawings = [this.chips, this.text, this.scene];
   }
 

@@ -1,8 +1,8 @@
 """The tab Microscope: shows for one speculative lane of the run on screen where its drafts were accepted.
 
-Its sections are in files of their own: rejections.py, what_if.py, losslessness.py, other_machine.py, and
-doctor.py and acceptance.py, which follow no lane. Knows lanes and visualizers.analysis.speculation_report, no
-strategy.
+Its sections are in files of their own: rejections.py, what_if.py, losslessness.py, other_machine.py,
+loops.py, which follows any lane, and doctor.py and acceptance.py, which follow none. Knows lanes and
+visualizers.analysis.speculation_report, no strategy.
 """
 
 from collections.abc import Iterable
@@ -16,6 +16,7 @@ from explorer.page.tabs import (
     acceptance,
     contents,
     doctor,
+    loops,
     losslessness,
     mark_at_work,
     other_machine,
@@ -55,6 +56,7 @@ SECTIONS = {  # their headings' ids -> how the contents list calls them
     "round-by-round": "Round by round",
     "another-shape": "Another shape",
     "losslessness": "Losslessness",
+    "loops": "Loops and thinking",
     "another-machine": "Another machine",
     "draft-doctor": "Draft doctor",
     "many-prompts": "Many prompts",
@@ -88,6 +90,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
             what_if.build(on_screen, look, lane, moment, runs)
             losslessness.build(on_screen, look, lane, subject, runs, loader)
         machine = other_machine.build(on_screen, look, runs)
+        loops.build(on_screen, look, runs, loader)
     doctor.build(tab, on_screen, look, runs, loader)
     acceptance.build(tab, on_screen, look, runs, loader)
 
