@@ -1,5 +1,5 @@
-// The contents list of a long tab (explorer/page/tabs/contents.py): leads to its sections and says which one is
-// on show.
+// The contents list of a long tab (explorer/page/tabs/contents.py): leads to its sections and says which one
+// is on show.
 const BELOW = 140; // pixels from the top of the window: a section on show has begun above
 
 // Which sections the run has, and the one on show.

@@ -13,8 +13,8 @@ class Traces {
   }
 
   // The inputs of an event that saves: what is on screen, with the chosen lane, form and view in it, since
-  // Gradio refuses a choice that has gone. None ever where the page saves by itself, as the app is away or has
-  // the run no more. `number`: of the lane, 0 for the whole run.
+  // Gradio refuses a choice that has gone. None ever where the page saves by itself, as the app is away or
+  // has the run no more. `number`: of the lane, 0 for the whole run.
   async wish(number, form, view, ...rest) {
     const { app } = this,
       pane = app.lanes[number - 1];

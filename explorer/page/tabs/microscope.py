@@ -56,8 +56,8 @@ SECTIONS = {  # their headings' ids -> how the contents list calls them
     "round-by-round": "Round by round",
     "another-shape": "Another shape",
     "losslessness": "Losslessness",
-    "loops": "Loops and thinking",
     "another-machine": "Another machine",
+    "loops": "Loops and thinking",
     "draft-doctor": "Draft doctor",
     "many-prompts": "Many prompts",
 }
