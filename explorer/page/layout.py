@@ -135,7 +135,7 @@ def build(
             with tab("Decode"):
                 home = decode.build(screens["compare"], look, runs, loader, functions)
             with tab("Microscope") as opened:
-                microscope.build(opened, screens["microscope"], look, runs, loader)
+                microscope.build(opened, screens["microscope"], look, runs, loader, dropped.answer)
                 opened.select(None, js=RUN_PLOTLY, api_visibility="private")
             with tab("Lenses") as opened:
                 lenses_tab.build(screens["lenses"], look, token, runs, loader)

@@ -90,7 +90,10 @@ class Traces {
       other = waiting && waiting.message && waiting.run !== app.run;
     this.waiting = null;
     if (result.listed) app.showSection("traces"); // a table or a card there, and no run
-    if (result.record) app.showSection("decode"); // a row of that table, as a lane
+    if (result.record) {
+      app.showSection("decode"); // a row of a table, as lanes
+      window.scrollTo(0, 0);
+    }
     if (app.section !== "traces") app.fail(result.error || "");
     if (!result.error && result.run && !other)
       this.show(result, (waiting && waiting.message) || result.says || "Opened " + result.file + ".");

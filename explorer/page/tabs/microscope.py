@@ -69,8 +69,12 @@ QUIETLY = {
 }
 
 
-def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
-    """Declares the tab's contents. `on_screen`: see on_screen.py; `look`: its value is the page's theme."""
+def build(
+    tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader, opened: gr.HTML
+) -> None:
+    """Declares the tab's contents. `on_screen`: see on_screen.py; `look`: its value is the page's theme; what
+    `opened` gets, the page shows as a run that was opened.
+    """
     contents.build(SECTIONS)
     with gr.Column(elem_classes=follows("microscope")):
         gr.Markdown(ABOUT)
@@ -92,7 +96,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
         machine = other_machine.build(on_screen, look, runs)
         loops.build(on_screen, look, runs, loader)
     doctor.build(tab, on_screen, look, runs, loader)
-    acceptance.build(tab, on_screen, look, runs, loader)
+    acceptance.build(tab, on_screen, look, runs, loader, opened)
 
     def show_lane(value: str, theme: str, wanted: int | None, before: tuple | None) -> dict:
         nothing = {lane: gr.Radio(visible=False), body: gr.Column(visible=False)}
