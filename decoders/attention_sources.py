@@ -17,7 +17,7 @@ class AttentionSources(Observer):
     """Records them where the target's engine gives attention."""
 
     def committed(self, lane: Any, nodes: list[int]) -> None:
-        lane.events += attention_sources(lane.tree, lane.scorers["target"], nodes)
+        lane.record(*attention_sources(lane.tree, lane.scorers["target"], nodes))
 
 
 def attention_sources(tree: Tree, scorer: Any, nodes: list[int]) -> list[Depend]:

@@ -25,10 +25,10 @@ def steps(lane: Any, plan: Plan) -> Iterator[None]:
 def begin_with(lane: Any, given: list[int], forced: list[int]) -> None:
     """Records the given tokens, and how the target rates those that a person chose."""
     prompt, places = len(lane.trace.prompt), forced[: given_tokens.MAX_RATED]
-    lane.events += given_tokens.proposals(given, forced, prompt)
+    lane.record(*given_tokens.proposals(given, forced, prompt))
     causal = lane.models["target"].model_kind == "causal"  # a canvas has no next token
     ratings = rate(lane, given, places) if places and causal else {}
-    lane.events += given_tokens.decisions(given, forced, prompt, ratings)
+    lane.record(*given_tokens.decisions(given, forced, prompt, ratings))
 
 
 def rate(lane: Any, given: list[int], places: list[int]) -> dict[int, given_tokens.Rating]:
@@ -44,7 +44,7 @@ def rate(lane: Any, given: list[int], places: list[int]) -> dict[int, given_toke
         scorer.close()
     work, seconds = scorer.work, lane.clock() - start
     counts = {"tokens": work.tokens + work.shared, "rows": work.rows, "shared": work.shared}
-    lane.events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
+    lane.record(Forward("target", "lens", start=start, seconds=seconds, **counts))
     if not logits.amax(-1).isfinite().all():
         raise lane.no_numbers("target")
     raw = processed_logprobs = lane.distribution(nodes, logits)
@@ -67,6 +67,6 @@ def heal(lane: Any, allowed: list[int]) -> None:
     token = int(scores[0].argmax())
     lane.note(token_healing.healing_note(target, allowed[0], token))
     lane.tip = lane.propose(node, token, float(logprobs[0, token]))
-    lane.events.append(Commit([lane.tip], [float(logprobs[0, token])]))
+    lane.record(Commit([lane.tip], [float(logprobs[0, token])]))
     tree.trunk, lane.given, lane.budget = tree.trunk + 1, 1, lane.budget - 1
     lane.read_prompt_again()

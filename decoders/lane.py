@@ -28,11 +28,12 @@ from decoders.limits import AtLimit, Limits, NoNumbers
 from decoders.logits.distributions import Processors, processors
 from decoders.model_interface import Model
 from decoders.observers import observers_of
+from decoders.own_code import Places, Stack
 from decoders.plan import Plan, plan_of
 from decoders.recorder import Recorder
 from decoders.refusal import Refusal
 from decoders.trace.endings import NO_NUMBERS
-from decoders.trace.events import Commit, Forward, Step
+from decoders.trace.events import Commit, Event, Forward, Step
 from decoders.trace.trace import Trace
 
 __all__ = ["Lane", "Limits", "Model"]
@@ -75,6 +76,7 @@ class Lane(Recorder):
         self.eos, self.stop_strings, self.shaping = plan.eos, plan.stop_strings, plan.shaping
         tree = Tree([*plan.prompt, *plan.given])  # to a strategy, the given tokens are part of the prompt
         super().__init__(tree, plan.trace(seed), plan.target.bytes_of)
+        self.code, self.places = Places(self.trace.code), []
         self.given, self.budget = len(plan.given), plan.room - len(plan.given)
         self.written, self.tip = 0, tree.trunk - 1  # tip: the newest committed node
         self.constraint: States | None = None
@@ -145,7 +147,9 @@ class Lane(Recorder):
         self._seconds += time.perf_counter() - self._since
         step = self.reading = None
         if self.events:
-            step, self.events = Step(len(self.trace.steps), self.events, self._seconds, self._slots()), []
+            places = self.places if self.records_offers else None
+            step = Step(len(self.trace.steps), self.events, self._seconds, self._slots(), places)
+            self.events, self.places = [], []
             self.trace.append(step)
         ending = ending or self.limits.reached(len(self.tree.tokens), self._seconds)
         if ending:  # only after the step is appended: concurrent readers take an ended trace to be complete
@@ -339,7 +343,7 @@ class Lane(Recorder):
     def record_forward(self, forward: Forward | None) -> None:
         """Records the event that `unrecorded_score` returned."""
         if forward is not None:
-            self.events.append(forward)
+            self.record(forward)
 
     # ---- what the lane does to logits ---------------------------------------------------------------------
 
@@ -385,6 +389,15 @@ class Lane(Recorder):
         """See `Recorder.unseen`."""
         return getattr(self.scorers["target"], "unseen", {}).get(node)
 
+    def record(self, *events: Event, code: Stack | None = None) -> None:
+        """Records events of the step that runs, and the place in the strategy's code that they come from:
+        `code`, or where it stands now.
+        """
+        self.events += events
+        if self.records_offers:
+            place = self.code.here() if code is None else self.code.of(code)
+            self.places += (place,) if len(events) == 1 else [place] * len(events)
+
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
         """Outputs these nodes, a path below the newest committed one; cut at the text's end or the limit."""
         for count, node in enumerate(nodes, 1):
@@ -394,7 +407,7 @@ class Lane(Recorder):
         parents, tip = self.tree.parents, self.tip
         above = parents[parents[tip]] if parents[tip] >= 0 else -1  # rows down to here were dropped before
         self.tip, self.written = nodes[-1], self.written + len(nodes)
-        self.events.append(Commit(list(nodes), list(logprobs)))
+        self.record(Commit(list(nodes), list(logprobs)))
         for observer in self.observers:
             observer.committed(self, nodes)
         settled = self.tree.path(parents[self.tip], above=above)[:-1]

@@ -55,6 +55,10 @@ class Model(Protocol):
         """Token ids of a text without those that begin one; None if it has no tokenizer."""
 
     @property
+    def chat_template(self) -> str:
+        """The template of its chats; "" without one."""
+
+    @property
     def sorted_draft(self) -> "Model | None":
         """A draft for it that was trained to exit early."""
 

@@ -14,15 +14,27 @@ from decoders.observer import Observer
 
 def observers_of(lane: Any, memory: LaneMemory | None) -> list[Observer]:
     """The observers that a lane's parameters ask for. Forbidden tokens are looked for in every lane, since a
-    strategy may constrain it itself; attention too, where the engine gives it.
+    strategy may constrain it itself; attention too, where the engine gives it, and the
+    spans of reasoning.
     """
     vocabulary = lane.models["target"].engine.vocabulary
     wanted = (
         ForbiddenTokens(),
         AttentionSources(),
+        thinking_of(lane),
         detector_of(lane.shaping, vocabulary),
         place_record_of(lane),
         memory,
         BiasRecord(lane) if lane.parameters.get(MEASURE) else None,
     )
     return [observer for observer in wanted if observer is not None]
+
+
+def thinking_of(lane: Any) -> Observer | None:
+    """What looks at the reasoning of a lane, unless nothing says that it may have any."""
+    said = (lane.shaping.get(name) for name in ("thinking_budget", "span_delimiters"))
+    if not any(said) and not lane.models["target"].chat_template:
+        return None
+    from decoders.thinking import observer  # few lanes have one
+
+    return observer(lane)

@@ -3,6 +3,7 @@
 Knows parameters, models and tokens; no tree that grows, no forward and no limit that is reached.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from decoders.model_interface import Model
 from decoders.refusal import Refusal
 from decoders.strategy import Strategy
 from decoders.trace import given_tokens
+from decoders.trace.code import Code
 from decoders.trace.trace import Trace
 
 
@@ -39,6 +41,7 @@ class Plan:
     eos: frozenset[int]
     stop_strings: tuple[bytes, ...]
     constraint: Constraint | None
+    taken: dict[str, Any]  # what comes from the model's own files
     shaping: dict[str, Any]  # the processors that the parameters and the model's own settings switch on
 
     @property
@@ -56,7 +59,8 @@ class Plan:
             models={role: model.name for role, model in self.models.items()},
             prompt=list(self.prompt),
             badge=model_defaults.badge(self.strategy, self.parameters, generation),
-            model_defaults=model_defaults.used(self.parameters, generation),
+            model_defaults=self.taken,
+            code=Code(inspect.getdoc(self.strategy.run) or ""),
             lacks=[c.value for c in RECORDED if not self.target.engine.gives(c)],
         )
 
@@ -79,6 +83,7 @@ class Plan:
             length=len(self.prompt) + self.room,
             keep=1 + len(self.eos) if self.parameters.get("do_sample") else 1,  # of each beam
             coin=coin,
+            bytes_of=self.target.bytes_of,
         )
 
 
@@ -120,7 +125,7 @@ def plan_of(
         raise Refusal("The constraint forbids the tokens with which this lane begins; change one of them.")
     if any(processors.values()) and "model_defaults" not in parameters:
         raise Refusal(f"{strategy.title} takes no processors; use one that does, such as greedy.")
-    taken = model_defaults.used(parameters, target.generation)
+    taken = model_defaults.used(parameters, target.generation) | own_delimiters(parameters, target)
     return Plan(
         strategy,
         parameters,
@@ -134,8 +139,19 @@ def plan_of(
         eos,
         stop_strings,
         constraint,
+        taken,
         shaping=model_defaults.shaping(parameters, taken) | processors,
     )
+
+
+def own_delimiters(parameters: dict[str, Any], target: Model) -> dict[str, str]:
+    """What the lane takes from the target's chat template, see `thinking.own_delimiters`."""
+    template = target.chat_template
+    if not template and not parameters.get("span_delimiters"):
+        return {}
+    from decoders import thinking  # few lanes need it
+
+    return thinking.own_delimiters(parameters, template)
 
 
 def models_of(

@@ -13,6 +13,7 @@ import torch
 from decoders.engine.tree import Tree
 from decoders.logits.distributions import log_softmax, summarise
 from decoders.observer import Observer
+from decoders.own_code import Stack
 from decoders.trace.events import Cell, Depend, Distribution, Event, Note, Propose, Verdict
 from decoders.trace.reasons import Code, Reason
 from decoders.trace.scores import Measure, Rank, Span, Table
@@ -30,6 +31,10 @@ class Recorder:
         self.tree, self.trace, self._bytes_of = tree, trace, bytes_of
         self.events: list[Event] = []
         self.spell(tree.tokens)
+
+    def record(self, *events: Event, code: Stack | None = None) -> None:
+        """Records events of the step that runs, in order. `code`: see `lane.Lane.record`."""
+        self.events += events
 
     def check_limits(self) -> None:
         """Called first by each method that may run many times in a step; see `lane.Lane.check_limits`."""
@@ -61,7 +66,7 @@ class Recorder:
         for node, offer, among, left_out in zip(nodes, summarise(logprobs), counts, unseen, strict=True):
             top, rest, entropy = offer
             self.spell(token for token, _ in top)
-            self.events.append(Distribution(node, view, top, rest, entropy, level, among, unseen=left_out))
+            self.record(Distribution(node, view, top, rest, entropy, level, among, unseen=left_out))
         if view == "target":
             for observer in self.observers:
                 observer.predicted(self, nodes, logprobs)
@@ -81,16 +86,19 @@ class Recorder:
         self.check_limits()
         node = self.tree.add(parent, token) if node is None else node
         self.spell((token,))
-        self.events.append(Propose(node, parent, token, logprob, source, slot, fill))
+        self.record(Propose(node, parent, token, logprob, source, slot, fill))
         return node
 
-    def verdict(self, node: int, status: str, why: Sequence[Reason] = (), **fields: Any) -> None:
+    def verdict(
+        self, node: int, status: str, why: Sequence[Reason] = (), code: Stack | None = None, **fields: Any
+    ) -> None:
         """Records what became of a node, and why: codes with numbers, or a sentence of the strategy's own in
-        `reason`. fields: of `Verdict`, such as p, q, u, reason, into.
+        `reason`. fields: of `Verdict`, such as p, q, u, reason, into. `code`: where it was decided, if not
+        here.
         """
         self.check_limits()
         self.spell(one.numbers["preferred"] for one in why if one.code is Code.OTHER_PREFERRED)
-        self.events.append(Verdict(node, status, why=tuple(why), **fields))
+        self.record(Verdict(node, status, why=tuple(why), **fields), code=code)
 
     def record_rank(
         self,
@@ -108,7 +116,7 @@ class Recorder:
         `level` names the group in which it is ranked.
         """
         self.check_limits()
-        self.events.append(Rank(node, name, total, parts, level, number, rank, units))
+        self.record(Rank(node, name, total, parts, level, number, rank, units))
 
     def record_measure(
         self,
@@ -124,7 +132,7 @@ class Recorder:
     ) -> None:
         """Records a value at a node. It was compared with `limit`, or lies between 0 and `scale`."""
         self.check_limits()
-        self.events.append(Measure(node, name, total, parts, level, number, limit, scale))
+        self.record(Measure(node, name, total, parts, level, number, limit, scale))
 
     def record_table(
         self,
@@ -142,11 +150,11 @@ class Recorder:
         """Records values by number, of what `unit` says."""
         self.check_limits()
         listed = [[float(at), value] for at, value in rows.items()]
-        self.events.append(Table(node, name, total, parts, level, number, unit, listed, chosen))
+        self.record(Table(node, name, total, parts, level, number, unit, listed, chosen))
 
     def record_span(self, name: str, total: float, number: int, first: int, last: int) -> None:
         """Records a stretch of the prompt, at its last token."""
-        self.events.append(Span(last, name, total, number=number, first=first, last=last))
+        self.record(Span(last, name, total, number=number, first=first, last=last))
 
     def cell(
         self,
@@ -161,15 +169,15 @@ class Recorder:
         """Records the token at a position in an iteration; `level` names the text where there are several."""
         self.check_limits()
         self.spell((token,))
-        self.events.append(Cell(position, iteration, token, state, confidence, level, entropy))
+        self.record(Cell(position, iteration, token, state, confidence, level, entropy))
 
     def depend(self, source: int, target: int, weight: float, kind: str) -> None:
         """Records that `target` waited for or came from `source`."""
-        self.events.append(Depend(source, target, weight, kind))
+        self.record(Depend(source, target, weight, kind))
 
     def note(self, text: str) -> None:
         """Records one sentence for the reader."""
-        self.events.append(Note(text))
+        self.record(Note(text))
 
     def spell(self, tokens: Iterable[int]) -> None:
         """The trace will name these tokens: it keeps their bytes."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from decoders import strategy_files
+from decoders import own_code, strategy_files
 from decoders.refusal import Refusal
 from decoders.strategy import Strategy, parsed_parameters, shortened
 from decoders.strategy_files import FAMILIES
@@ -49,6 +49,7 @@ def strategy(**declaration: Any) -> Callable[[Callable], Callable]:
         if owner not in (None, run.__module__):
             raise Refusal(f"Two strategies are called {made.name}.")
         _STRATEGIES[made.name] = made
+        own_code.declared_in(run)
         return run
 
     return register

@@ -109,6 +109,14 @@ class Inspect(OfLane):
         return self
 
 
+class Code(OfLane):
+    """What the page has of the code of a lane already: so many steps, functions and places."""
+
+    steps: Whole = 0
+    functions: Whole = 0
+    places: Whole = 0
+
+
 class Save(OfRun):
     """`lane`: None for the whole run; `views`: the view of each lane on the page; `step` and `look`: of a
     figure or a picture; `width_mm`: of a figure for print; `kind` and `ending`: of a graph; `lesson`: the

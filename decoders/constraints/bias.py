@@ -160,7 +160,7 @@ class BiasRecord(Observer):
             return
         if int((p > 0).sum()) == 1:  # whatever c is, both are 1
             parts, rows = {"kept": float(p.sum())}, [[float(token), 1.0, 1.0]]
-            self.lane.events.append(Table(node, ScoreName.BIAS, 0.0, parts, EXACT, unit="token", rows=rows))
+            self.lane.record(Table(node, ScoreName.BIAS, 0.0, parts, EXACT, unit="token", rows=rows))
             return
         known = self.at in self.exact
         min_mass = 0.0 if known else LIKELY * float(p.sum())
@@ -178,9 +178,7 @@ class BiasRecord(Observer):
             mass[OTHERS] = float(rest.sum())
         futures = (self.exact_futures if known else self.drawn_futures)(mass, tokens, rest)
         if any(futures[key].mean for key in mass):
-            self.lane.events.append(
-                Distributions.of(mass, futures).table(node, token, 0 if known else self.texts)
-            )
+            self.lane.record(Distributions.of(mass, futures).table(node, token, 0 if known else self.texts))
 
     # ---- c, exactly ---------------------------------------------------------------------------------------
 
@@ -313,7 +311,7 @@ class BiasRecord(Observer):
         self.scorer.forget(nodes)
         if asked := work.tokens + work.shared:
             counts = {"tokens": asked, "rows": work.rows, "shared": work.shared}
-            self.lane.events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
+            self.lane.record(Forward("target", "lens", start=start, seconds=seconds, **counts))
 
     def move(self, token: int) -> None:
         """The output continues with a token: what does not begin with it is dropped."""

@@ -28,7 +28,7 @@ class ForbiddenTokens(Observer):
             if (mask := lane.constraint.mask(node)) is not None:
                 event = forbidden_at(node, row, mask)
                 lane.spell(token for token, _ in event.top)
-                lane.events.append(event)
+                lane.record(event)
 
 
 def forbidden_at(node: int, row: torch.Tensor, mask: torch.Tensor) -> Distribution:

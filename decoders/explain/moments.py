@@ -57,6 +57,9 @@ def sentence(moment: Moment, node_text: Callable[[int], str], token_text: Callab
                 f"The constraint forbids the most likely token {word(moment.token)} (p {number(moment.p)}): "
                 f"“{node_text(moment.node)}” is written instead."
             )
+        case moments.ForcedEnd():
+            spent = many(moment.spent, "token")
+            return f"The budget is spent: after {spent} of reasoning its end is forced."
         case moments.Repetition():
             return (
                 f"From token {moment.position} on the text repeats itself, as from token {moment.first} on."

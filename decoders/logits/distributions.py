@@ -14,7 +14,7 @@ import torch
 from transformers.generation import logits_process
 
 from decoders.logits import token_constraints, watermark
-from decoders.logits.more_processors import BREAKERS, Coin, Dry, TopNSigma, Xtc
+from decoders.logits.more_processors import BREAKERS, Coin, CountPenalty, Dry, TopNSigma, Xtc
 from decoders.logits.processor_order import OF_ENTROPY, WITH_HISTORY, stages
 from decoders.refusal import Refusal
 
@@ -103,6 +103,7 @@ class ProcessorContext:
     length: int = 0  # maximum of prompt and text in tokens, 0 for no limit
     keep: int = 1  # minimum number of tokens that truncations keep
     coin: Coin | None = None  # random decisions
+    bytes_of: Callable[[int], bytes] | None = None  # of a token; None where texts are only numbers
 
     @property
     def ends(self) -> torch.Tensor:
@@ -180,10 +181,18 @@ def _xtc(parameters: dict, context: ProcessorContext) -> Xtc:
     return Xtc(parameters["xtc_probability"], parameters.get("xtc_threshold", 0.1), context.eos, context.coin)
 
 
+def _thinking_budget(parameters: dict, context: ProcessorContext) -> Callable:
+    from decoders.logits.thinking_budget import made  # few lanes have one
+
+    return made(parameters, context.cut, context.bytes_of)
+
+
 # Stage -> builds its processor from the parameter's value.
 MAKERS: dict[str, Callable] = {
     "sequence_bias": _bias,
     "repetition_penalty": lambda value, context: logits_process.RepetitionPenaltyLogitsProcessor(value),
+    "frequency_penalty": lambda value, context: CountPenalty(float(value), 0.0, context.prompt),
+    "presence_penalty": lambda value, context: CountPenalty(0.0, float(value), context.prompt),
     "no_repeat_ngram_size": lambda value, context: logits_process.NoRepeatNGramLogitsProcessor(value),
     "bad_words_ids": _bad_words,
     "min_length": lambda value, context: logits_process.MinLengthLogitsProcessor(
@@ -228,6 +237,7 @@ MAKERS: dict[str, Callable] = {
 # The same for processors with several parameters.
 MAKERS_OF_SEVERAL: dict[str, Callable] = {
     "dry_multiplier": _dry,
+    "thinking_budget": _thinking_budget,
     "xtc_probability": _xtc,
     "watermark_bias": lambda parameters, context: watermark.processor_of(
         parameters, context.vocabulary, context.device

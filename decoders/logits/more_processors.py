@@ -1,4 +1,5 @@
-"""Processors that other engines have and transformers lacks: DRY, top-n-sigma and XTC.
+"""Processors that other engines have and transformers lacks: DRY, top-n-sigma, XTC, and the penalties of
+OpenAI's interface.
 
 Each maps the tokens so far and a row of scores [1, V] to scores [1, V]. Knows tensors, no lanes.
 """
@@ -92,3 +93,18 @@ class Xtc:
         if set(gone.tolist()) & set(self.eos):
             return scores
         return scores.index_fill(-1, gone, -math.inf)
+
+
+@dataclass(frozen=True)
+class CountPenalty:
+    """Takes `frequency` times its count in the new text from the score of each token, and `presence` from
+    those that occur there at all; the first `prompt` tokens do not count. As in OpenAI's interface and vLLM.
+    """
+
+    frequency: float
+    presence: float
+    prompt: int
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        counts = torch.bincount(ids[0, self.prompt :], minlength=scores.shape[-1]).to(scores)[None]
+        return scores - self.frequency * counts - self.presence * (counts > 0)

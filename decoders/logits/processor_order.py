@@ -4,6 +4,8 @@
 NEUTRAL = {
     "sequence_bias": "",
     "repetition_penalty": 1.0,
+    "frequency_penalty": 0.0,
+    "presence_penalty": 0.0,
     "no_repeat_ngram_size": 0,
     "dry_multiplier": 0.0,
     "bad_words_ids": "",
@@ -17,6 +19,7 @@ NEUTRAL = {
     "suppress_tokens": "",
     "begin_suppress_tokens": "",
     "logits_processor": (),
+    "thinking_budget": 0,
     "temperature": 1.0,
     "top_n_sigma": 0.0,
     "top_h": 0.0,
@@ -31,11 +34,20 @@ NEUTRAL = {
     "renormalize_logits": False,
 }
 # Those that transformers lacks, placed where the engines that have them run them.
-OTHER_ENGINES = ("dry_multiplier", "top_n_sigma", "xtc_probability")
+OTHER_ENGINES = (
+    "frequency_penalty",
+    "presence_penalty",
+    "dry_multiplier",
+    "thinking_budget",
+    "top_n_sigma",
+    "xtc_probability",
+)
 # Those that look at the tokens so far.
 WITH_HISTORY = (
     "sequence_bias",
     "repetition_penalty",
+    "frequency_penalty",
+    "presence_penalty",
     "no_repeat_ngram_size",
     "dry_multiplier",
     "bad_words_ids",
@@ -47,6 +59,7 @@ WITH_HISTORY = (
     "exponential_decay_length_penalty",
     "begin_suppress_tokens",
     "logits_processor",
+    "thinking_budget",
     "xtc_probability",
     "watermark_bias",
 )
@@ -64,6 +77,16 @@ WARPERS = (
     "eta_cutoff",
     "xtc_probability",
 )
+# Those that people use against loops, with usual values.
+AGAINST_LOOPS = {
+    "temperature": 1.3,
+    "repetition_penalty": 1.2,
+    "presence_penalty": 1.0,
+    "frequency_penalty": 0.5,
+    "dry_multiplier": 0.8,
+    "xtc_probability": 0.5,
+    "no_repeat_ngram_size": 4,
+}
 LONGEST = 24  # characters of a typed value in a title
 
 

@@ -81,11 +81,11 @@ class LaneMemory(Observer):
         """Lets the policy see what is committed, and records what came of it."""
         tree, scorer = lane.tree, lane.scorers[self.role]
         if self.measures:
-            lane.events += self._drift(tree, scorer, nodes, lane.clock)
+            lane.record(*self._drift(tree, scorer, nodes, lane.clock))
         scorer.commit(nodes[-1])
         kept, full = scorer.kept_bytes()
-        lane.events += self._cells(tree, scorer, len(lane.trace.steps))
-        lane.events.append(Measure(nodes[-1], ScoreName.MEMORY_BYTES, kept, {"full": float(full)}))
+        lane.record(*self._cells(tree, scorer, len(lane.trace.steps)))
+        lane.record(Measure(nodes[-1], ScoreName.MEMORY_BYTES, kept, {"full": float(full)}))
 
     def _cells(self, tree: Tree, scorer: Any, step: int) -> list[Cell]:
         """The slots whose state is new; one cell where a place is in one state in all layers."""

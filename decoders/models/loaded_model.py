@@ -214,6 +214,12 @@ class LoadedModel:
         """Whether its tokenizer has a chat template."""
         return bool(self.tokenizer.chat_template)
 
+    @property
+    def chat_template(self) -> str:
+        """Its tokenizer's chat template, or all that it has; "" without one."""
+        own = self.tokenizer.chat_template or ""
+        return own if isinstance(own, str) else "\n".join(map(str, dict(own).values()))
+
     def render(self, message: str, system: str = "") -> str:
         """A user's message in the chat template, up to where the model answers.
 

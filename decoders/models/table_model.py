@@ -38,6 +38,7 @@ class TableModel:
     model_kind = "causal"
     special: frozenset[int] = frozenset()
     cut = sorted_draft = None  # see model_interface.Model
+    chat_template = ""
 
     @property
     def engine(self) -> "TableModel":

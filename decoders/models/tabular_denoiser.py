@@ -31,6 +31,7 @@ class TabularDenoiser:
     kind, remedy, model_kind = "a table", "a masked-diffusion model", "diffusion"
     generation: dict = field(default_factory=dict)
     shift = False
+    chat_template = ""
 
     def __post_init__(self) -> None:
         self.answers = torch.tensor(list(self.joint), dtype=torch.long)  # [N, L]

@@ -19,6 +19,13 @@ MODEL_DEFAULTS = switch(
     "Start from the model's own generation settings, as generate does; off: only what is set here counts.",
     group=TEXT,
 )
+SPAN_DELIMITERS = free_text(
+    "span_delimiters",
+    "",
+    "What opens and closes reasoning and tool calls, such as reasoning: <think> </think>, tool call: "
+    "<tool_call> </tool_call>; empty: these and those of the model's chat template.",
+    group=TEXT,
+)
 SHAPING = (
     real("temperature", 1.0, "Below 1 sharper, above 1 flatter; 0 is greedy.", low=0.0, high=100.0),
     integer("top_k", 0, "Keep the k most likely tokens; 0 keeps all.", low=0),
@@ -123,6 +130,30 @@ SHAPING = (
         high=50,
         group=TEXT,
     ),
+    real(
+        "frequency_penalty",
+        0.0,
+        "Taken from a token's score for each time that it has occurred in the new text.",
+        low=-2.0,
+        high=2.0,
+        group=TEXT,
+    ),
+    real(
+        "presence_penalty",
+        0.0,
+        "Taken once from the scores of all tokens that have occurred in the new text.",
+        low=-2.0,
+        high=2.0,
+        group=TEXT,
+    ),
+    integer(
+        "thinking_budget",
+        0,
+        "After this many tokens of reasoning its end is written; 0: no limit.",
+        low=0,
+        group=TEXT,
+    ),
+    SPAN_DELIMITERS,
     free_text("bad_words_ids", "", "Words that are never written, such as dog, cat.", group=TEXT),
     free_text(
         "sequence_bias", "", "Words that become more or less likely, such as dog: 3, cat: -2.5.", group=TEXT

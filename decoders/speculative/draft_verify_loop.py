@@ -165,7 +165,8 @@ def record_verdicts(
         passed = "pruned" if test.node in verification.cut else "accepted"
         status = passed if test.accepted else "rejected"
         why = tuple(completed(reason, raw.get(parent), p) for reason in test.reasons)
-        lane.verdict(test.node, status, p=p, q=q, u=test.u, acceptance=test.threshold, why=why)
+        numbers = {"p": p, "q": q, "u": test.u, "acceptance": test.threshold}
+        lane.verdict(test.node, status, why=why, code=test.code, **numbers)
         if test.watched:
             name, value, limit = test.watched
             lane.record_measure(test.node, name, value, limit=limit)
@@ -184,7 +185,7 @@ def record_verdicts(
         status = "resampled" if draft.children.get(last) else "bonus"
         p = math.exp(raw[last][verification.token]) if verification.p is None else verification.p
         why = (verification.reason,) if verification.reason else ()
-        lane.verdict(own, status, p=p, u=verification.u, why=why)
+        lane.verdict(own, status, why=why, code=verification.code, p=p, u=verification.u)
     return [*verification.path, own]
 
 

@@ -14,6 +14,7 @@ import torch
 from decoders.chooser import Chooser
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.own_code import Stack, stack
 from decoders.sampling.sampling_parameters import PROCESSORS
 from decoders.strategy import Part, PartId
 from decoders.trace.reasons import Code, Reason
@@ -88,7 +89,8 @@ class TokenTest:
     """The test of one drafted node: p and q are the probabilities that were compared, u the draw, None where
     there is none. `threshold`: the token passes if u is below it, None for min(1, p / q). `reasons`: what
     decided, in order. `left` [V] is what the target still wants after a rejection, if the draft played a part
-    in the test. `watched`: name, value and limit of another number that played a part.
+    in the test. `watched`: name, value and limit of another number that played a part. `code`: where in the
+    verifier the test was made.
     """
 
     node: int
@@ -100,6 +102,7 @@ class TokenTest:
     left: torch.Tensor | None = field(default=None, compare=False)
     watched: tuple[str, float, float] | None = None
     threshold: float | None = None
+    code: Stack = field(default_factory=stack, compare=False, repr=False)
 
 
 @dataclass
@@ -108,7 +111,8 @@ class Verification:
     target's own token.
 
     `token` is None if the path ends in an end-of-text token. `p` is its probability under the distribution
-    that it was drawn from. `cut` are nodes that passed their tests but are dropped nevertheless.
+    that it was drawn from. `cut` are nodes that passed their tests but are dropped nevertheless. `code`: the
+    place in the verifier where the token was drawn, None if that is not known.
     """
 
     tests: list[TokenTest] = field(default_factory=list)
@@ -119,6 +123,7 @@ class Verification:
     u: float | None = None
     reason: Reason | None = None
     note: Reason | None = None
+    code: Stack | None = field(default=None, compare=False, repr=False)
 
     def end(
         self,
@@ -135,7 +140,12 @@ class Verification:
     def drawn(self, token: int, u: float | None, probs: torch.Tensor, code: Code) -> "Verification":
         """Ends with the target's own `token`, which u drew from `probs` [V]."""
         self.token, self.u, self.p = token, u, float(probs[token] / probs.sum())
-        self.reason = Reason(code, {"p": self.p})
+        self.reason, self.code = Reason(code, {"p": self.p}), stack()
+        return self
+
+    def chosen(self, token: int, code: Code) -> "Verification":
+        """Ends with the target's own `token`, its most likely one."""
+        self.token, self.reason, self.code = token, Reason(code), stack()
         return self
 
 

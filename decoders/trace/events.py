@@ -177,13 +177,16 @@ REQUIRED = {  # fields without a default, unset
 @dataclass(slots=True)
 class Step:
     """One turn of a strategy's own loop. `seconds`: the lane's own computing time from its start to the end
-    of this step. `slots`: KV slots of the target's cache that the lane held then; None if unknown.
+    of this step. `slots`: KV slots of the target's cache that the lane held then; None if unknown. `places`:
+    for each event the number of the place in the strategy's code that recorded it, see code.py; None if they
+    are not known.
     """
 
     index: int
     events: list[Event]
     seconds: float = 0.0
     slots: int | None = None
+    places: list[int] | None = None
 
     def of(self, kind: type) -> list:
         """The events of one type, in order; `Score` stands for all of its kinds."""

@@ -14,10 +14,10 @@ from typing import ClassVar
 from decoders.trace.costs import DraftRound
 from decoders.trace.events import FINAL_STATES, Cell, Commit, Distribution, Propose, Step, Verdict
 from decoders.trace.node_index import NodeIndex
-from decoders.trace.scores import Rank, ScoreName
+from decoders.trace.repetition import Repeats
+from decoders.trace.scores import Measure, Rank, ScoreName
 
 GONE = ("pruned", "rejected", "merged")  # verdicts after which a prefix waits no more
-PHRASE = 6  # tokens that make a repetition if the text has them already
 AT_FIRST = 5  # new tokens before which no entropy is called a peak
 PEAK = 2 * math.log(2)  # nats: no lower entropy is a peak
 NO_SEARCH = ("guess", "canvas", "stream")  # sources of nodes whose rejection is no step back of a search
@@ -163,7 +163,24 @@ class ConstraintBite:
         return 1.0 - self.kept
 
 
-Moment = LeadChange | Rejection | Repetition | EntropyPeak | Remask | Jump | DeadEnd | ConstraintBite
+@dataclass(frozen=True, slots=True)
+class ForcedEnd:
+    """The budget of thinking was spent: after `spent` tokens of reasoning its end was forced."""
+
+    kind: ClassVar[str] = "forced end"
+    node: int  # the first forced token
+    position: int
+    spent: int
+
+    @property
+    def size(self) -> float:
+        """How much had been thought."""
+        return self.spent
+
+
+Moment = (
+    LeadChange | Rejection | Repetition | EntropyPeak | Remask | Jump | DeadEnd | ConstraintBite | ForcedEnd
+)
 # In the order in which a lane is about them.
 KINDS: tuple[type, ...] = (
     LeadChange,
@@ -171,6 +188,7 @@ KINDS: tuple[type, ...] = (
     Rejection,
     Remask,
     Jump,
+    ForcedEnd,
     ConstraintBite,
     Repetition,
     EntropyPeak,
@@ -187,9 +205,8 @@ class Moments:
         self.leader: int | None = None  # the text that leads
         self.queue: list[tuple[float, int]] = []  # a heap of prefixes that wait to be opened, with priority
         self.opened: set[int] = set()  # nodes of the queue that wait no more
-        self.written: list[int] = []  # tokens of the output
-        self.phrases: dict[tuple[int, ...], int] = {}  # tokens -> the position at which they first begin
-        self.repeats = False
+        self.written = Repeats()  # the output
+        self.forced: int | None = None  # the node whose budget of thinking was spent last
         self.entropies: dict[int, float] = {}  # node -> entropy after it, until the next token is final
         self.highest = PEAK
         self.filled: dict[int, int] = {}  # position of a canvas -> the token that was final there
@@ -203,7 +220,8 @@ class Moments:
     def feed(self, step: Step, made: DraftRound | None) -> list[Moment]:
         """The moments of a step, at most one of a kind."""
         if any(event.given for event in step.of(Propose)):
-            self.written += [self.nodes.token[node] for event in step.of(Commit) for node in event.nodes]
+            for node in (node for event in step.of(Commit) for node in event.nodes):
+                self.written.feed(self.nodes.token[node])
             return []
         self.tried |= {event.node for event in step.of(Propose) if event.source not in NO_SEARCH}
         for event in step.of(Distribution):
@@ -215,6 +233,7 @@ class Moments:
             self._remask(cells),
             self._jump(cells, committed),
             self._verdicts(step.of(Verdict), made, committed),
+            *map(self._forced_end, step.of(Measure)),
         ]
         for node in committed:
             found += [self._bite(node), self._peak(node), self._repetition(node)]
@@ -324,19 +343,23 @@ class Moments:
         if entropy is None or entropy <= self.highest:
             return None
         self.highest = entropy
-        if len(self.written) < AT_FIRST:
+        if len(self.written.text) < AT_FIRST:
             return None
         return EntropyPeak(node, self.nodes.position[node], entropy)
 
     def _repetition(self, node: int) -> Repetition | None:
-        """Where the newest PHRASE tokens stand in the text already; once for each stretch that repeats."""
-        self.written.append(self.nodes.token[node])
-        begins = len(self.written) - PHRASE
-        if begins < 0:
+        """Where the newest phrase stands in the text already; once for each stretch that repeats."""
+        repeated = self.written.feed(self.nodes.token[node])
+        return repeated and Repetition(node, repeated[0] + 1, repeated[1] + 1)
+
+    def _forced_end(self, measure: Measure) -> ForcedEnd | None:
+        """The first of the tokens that spell the end."""
+        if measure.name != ScoreName.THINKING_BUDGET:
             return None
-        first = self.phrases.setdefault(tuple(self.written[begins:]), begins)
-        began, self.repeats = self.repeats, first < begins
-        return Repetition(node, begins + 1, first + 1) if self.repeats and not began else None
+        goes_on = self.forced is not None and self.nodes.parent.get(measure.node) == self.forced
+        self.forced = measure.node
+        position = self.nodes.position.get(measure.node, 0)
+        return None if goes_on else ForcedEnd(measure.node, position, int(measure.total))
 
 
 def one_of_a_kind(found: Sequence[Moment | None]) -> list[Moment]:

@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from decoders.packages import assets
-from decoders.trace import events, trace, trust
+from decoders.trace import code, events, trace, trust
 from decoders.trace.reasons import Code
 
 PATH = assets() / "trace.schema.json"
@@ -107,6 +107,34 @@ def of_trust() -> dict:
     }
 
 
+def of_code() -> dict:
+    """The schema of the code that ran."""
+    text, whole = {"type": "string"}, {"type": "integer", "minimum": code.NOWHERE}
+    function = {"name": text, "file": text, "first": whole, "source": text}
+    parts = {
+        "algorithm": text,
+        "functions": listed(closed(function), code.MAX_FUNCTIONS),
+        "places": listed(listed(listed(whole)), code.MAX_PLACES),
+        "steps": listed(listed(whole)),
+    }
+    return {"description": "The strategy's own code; see docs/trace.md.", **closed(parts)}
+
+
+def closed(properties: dict) -> dict:
+    """An object with exactly these fields."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def listed(items: dict, most: int = MAX_EVENTS) -> dict:
+    """A list of so many of these at most."""
+    return {"type": "array", "maxItems": most, "items": items}
+
+
 def schema() -> dict:
     """The whole schema (JSON Schema 2020-12)."""
     whole = {"type": "integer", "minimum": 0}
@@ -138,6 +166,7 @@ def schema() -> dict:
             "model_defaults": {"type": "object"},
             "lacks": {"type": "array", "items": {"type": "string"}},
             "trust": of_trust(),
+            "code": of_code(),
             "seed": {"type": "integer"},
             "models": {"type": "object", "additionalProperties": {"type": "string"}},
             "prompt": {"type": "array", "items": whole, "minItems": 1, "maxItems": 1_000_000},

@@ -68,6 +68,7 @@ class ScoreName:
     DRAW = "draw"  # the uniform number that drew the token; parts: `low` and `high`
     DRAW_FROM_ROW = "draw from the row"
     DRIFT = "drift"
+    END_OF_THINKING = "p(end of thinking)"
     ENTROPY = "entropy in nats"
     EXPECTED_LENGTH = "expected length"
     FINAL_SENTENCE = "final sentence"
@@ -103,6 +104,7 @@ class ScoreName:
     SHARE = "share"
     STATE = "state"
     TEMPERATURE = "temperature"
+    THINKING_BUDGET = "thinking budget"  # the tokens of reasoning so far, where the limit forces their end
     TOP_P = "top_p"
     TOTAL_VARIATION = "total variation"
     WATERMARK = "watermark"

@@ -16,6 +16,7 @@ from typing import Any
 
 from decoders import files, packages
 from decoders.refusal import Refusal, said_by
+from decoders.trace.code import Code, fits
 from decoders.trace.costs import Costs
 from decoders.trace.events import (
     STATUSES,
@@ -69,6 +70,7 @@ class Trace:
     model_defaults: dict[str, Any] = field(default_factory=dict)  # processors taken from the model's own file
     lacks: list[str] = field(default_factory=list)  # capabilities to record that the target's engine lacks
     trust: dict[str, Any] = field(default_factory=dict)  # of another program's file: trust.Trust, as JSON
+    code: Code | None = None  # that ran; None where nobody recorded it
 
     @property
     def shaping(self) -> dict[str, Any]:
@@ -162,7 +164,13 @@ class Trace:
             **({"model_defaults": self.model_defaults} if self.model_defaults else {}),
             **({"lacks": self.lacks} if self.lacks else {}),
             **({"trust": self.trust} if self.trust else {}),
+            **({"code": code} if (code := self._code_json()) else {}),
         }
+
+    def _code_json(self) -> dict[str, Any] | None:
+        """The code with the places of the events of each step; None where they were not recorded."""
+        places = [step.places for step in self.steps if step.places is not None]
+        return self.code.to_json(places) if self.code and len(places) == len(self.steps) else None
 
     def save(self, path: str | Path) -> None:
         """Writes the JSON form; gzip-compressed if the name ends in .gz."""
@@ -215,6 +223,9 @@ def load(path: str | Path) -> Trace:
 def from_json(record: dict) -> Trace:
     """Checks `record` against the schema and builds the trace. Raises Refusal with one sentence."""
     check_schema(record)
+    code = record.get("code")
+    if code and not fits(code, [len(step["events"]) for step in record["steps"]]):
+        code = None
     trace = Trace(
         **{
             k: record[k]
@@ -224,10 +235,12 @@ def from_json(record: dict) -> Trace:
         model_defaults=record.get("model_defaults", {}),
         lacks=record.get("lacks", []),
         trust=record.get("trust", {}),
+        code=Code.from_json(code) if code else None,
     )
-    for s in record["steps"]:
+    places = code["steps"] if code else [None] * len(record["steps"])
+    for s, at in zip(record["steps"], places, strict=True):
         events = [event_from_json(e) for e in s["events"]]
-        trace.append(Step(s["index"], events, s["seconds"], s.get("slots")))
+        trace.append(Step(s["index"], events, s["seconds"], s.get("slots"), at))
     check_events((event for step in trace.steps for event in step.events), len(trace.prompt))
     return trace
 

@@ -44,11 +44,11 @@ class Recording(Recorder):
 
     def forward(self, event: Forward) -> None:
         """A model ran."""
-        self.events.append(event)
+        self.record(event)
 
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
         """These nodes, a path below the newest committed one, are output now."""
-        self.events.append(Commit(list(nodes), list(logprobs)))
+        self.record(Commit(list(nodes), list(logprobs)))
         self.tip, self.written = nodes[-1], self.written + len(nodes)
 
     def close_step(self) -> None:

@@ -62,9 +62,10 @@ def in_pieces(
     drafters: Sequence[Drafter],
     prompts: Sequence[Prompt],
     settings: Settings,
+    made: list[Measured] | None = None,
 ) -> Iterator[int | dict]:
     """`report` in pieces: after every step of a lane yields the number of texts decoded so far, and finally
-    the report.
+    the report. `made`: a list that gets what the report is about.
     """
     shapes = [shape_of(one.strategy, settings) for one in drafters]  # refuses before anything is decoded
     texts, written, done = [], [], 0
@@ -78,7 +79,7 @@ def in_pieces(
         written.append((ids, len(trace.prompt)))
         done += 1
         yield done
-    made = []
+    made = [] if made is None else made
     for one, shape in zip(drafters, shapes, strict=True):
         traces, guesses = [], []
         for (number, prompt), (ids, start) in zip(enumerate(prompts, 1), written, strict=True):

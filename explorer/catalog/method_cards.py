@@ -4,12 +4,11 @@ A card's picture is a real run that `python -m explorer.catalog.recorded_runs` r
 assets/examples/methods/; it is drawn on request. Knows declarations and traces, nothing of how a card looks.
 """
 
-import inspect
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from decoders.explain import algorithm
 from decoders.models.catalog import DRAFT
 from decoders.packages import assets
 from decoders.refusal import Refusal
@@ -316,20 +315,14 @@ def origin(name: str) -> dict:
 
 def paragraphs(strategy: Strategy) -> list[dict]:
     """The docstring after its first paragraph: `{steps: [...]}` for a numbered list, `{text}` for prose."""
-    text = inspect.getdoc(strategy.run) or ""
     result = []
-    for block in re.split(r"\n\s*\n", text)[1:]:
-        steps = re.split(r"(?m)^\d+\. ", block)
-        if steps[0].strip():
-            result.append({"text": joined(steps[0])})
-        if len(steps) > 1:
-            result.append({"steps": [joined(step) for step in steps[1:]]})
+    for paragraph in algorithm.paragraphs_of(strategy.run.__doc__ or "")[1:]:
+        prose, steps = algorithm.prose_and_steps(paragraph)
+        if prose:
+            result.append({"text": prose})
+        if steps:
+            result.append({"steps": steps})
     return result
-
-
-def joined(text: str) -> str:
-    """Lines of prose as one."""
-    return " ".join(text.split())
 
 
 # ---- pictures ----------------------------------------------------------------------------------------------

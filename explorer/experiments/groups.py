@@ -7,6 +7,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "when-to-stop",
         "other-machines",
         "draft-length",
+        "loops-and-drafts",
         "stages-of-a-draft",
         "distilled-drafts",
         "blind-drafts",

@@ -52,6 +52,7 @@ UNITS = [
     ("target_tokens", "target tokens", "Lanes are lined up by the number of tokens the target evaluated"),
     ("seconds", "seconds", "Lanes are lined up by their computing time"),
 ]
+FOLD = "Shows a stretch that a text writes again and again once, with how often it is written"
 COLOURS = {
     "source": "where it came from",
     "entropy": "entropy",
@@ -183,7 +184,12 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
         ),
         h("output", part("where", "where") | {"aria-live": "off"}),  # else it is read out at every step
         h("div", "choice to-moments", *(button(name, *says) for name, says in TO_MOMENTS.items())),
-        settings(choice("Speed", "speed", SPEEDS, "live"), labelled("colour by", colours), add),
+        settings(
+            choice("Speed", "speed", SPEEDS, "live"),
+            labelled("colour by", colours),
+            button("foldLoops", "Fold loops", FOLD, "fold-loops", pressed="false"),
+            add,
+        ),
     ]
     status = [
         h("div", part("status", "status-text") | {"role": "status"}),

@@ -15,6 +15,9 @@ PRINTED = (
     "Strategy, prompt, models, what is shown, legend and costs in words, into the clipboard",
 )
 LEAVE = "Leave the lesson; the lanes stay"
+CODE = "The code that runs"
+EARLIER = "The event before, line by line (,)"
+LATER = "The next event, line by line (.)"
 RESTART = "Restores the lesson's lanes and decodes them again"
 PRESENT = (
     "Shows this lane alone on the whole screen in large type: ← → or a clicker to step, Q for a QR code of "
@@ -88,7 +91,29 @@ def lane_html(saved: bool) -> Html:
             h("select", part("moreViews", "more-views") | {"aria-label": "More views", "hidden": True}),
         ),
         view,
+        code_html(),
         h("div", "lane-foot", *foot),
+    )
+
+
+def code_html() -> Html:
+    """The drawer with the code that runs: event, algorithm, functions, lines."""
+    return h(
+        "div",
+        part("codePanel", "code") | {"role": "region", "hidden": True},
+        h(
+            "div",
+            "code-bar",
+            button("codeEarlier", "◂", EARLIER, label="The event before"),
+            button("codeLater", "▸", LATER, label="The next event"),
+            h("span", part("codeCount", "code-count")),
+            h("b", part("codeEvent") | {"role": "status"}),
+            h("span", part("codeValues", "code-values")),
+            h("span", part("codeWhy", "code-why")),
+        ),
+        h("ol", part("codeAlgorithm", "algorithm") | {"aria-label": "The algorithm", "hidden": True}),
+        h("nav", part("codeStack", "code-stack") | {"aria-label": "Functions that run"}),
+        h("div", part("codeLines", "code-lines") | {"tabindex": 0, "role": "region", "aria-label": "Code"}),
     )
 
 
@@ -100,6 +125,7 @@ def lane_head(saved: bool) -> list[Html]:
         h("span", part("number", "disc") | {"aria-hidden": "true"}),
         h("select", part("picker", "strategy") | {"aria-label": "Strategy", "disabled": saved}),
         button("gear", "⚙", "Parameters", "gear", expanded="false", label="Parameters"),
+        button("codeButton", "{ }", f"{CODE} (C)", "gear", expanded="false", label=CODE),
         button("stepsButton", "≡", "Steps as text (T)", "gear", expanded="false", label="Steps as text"),
         h("span", part("line", "parameter-line")),
         h("span", part("relation", "badge relation") | hidden),

@@ -13,6 +13,7 @@ KEYS = [
     ("[ ]", "previous lane, next lane"),
     ("1 2 3 4", "go to that lane"),
     ("T", "the steps of this lane as text"),
+    ("C", "the code that runs in this lane; , and . walk it event by event"),
     ("Enter", "in a picture or a text: select its newest mark; again: why this token"),
     ("← → ↑ ↓", "at a mark: parent, child, the alternatives"),
     ("L", "at a mark: the arcs and hooks that lead to this token"),

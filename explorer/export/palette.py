@@ -122,6 +122,7 @@ def palette() -> dict[str, dict]:
               strip. A filled cell has the state; an outlined or tinted one is only close to it
     symbols   the polygons of symbols
     spans     what a marked chip says
+    part      colours of the parts of a text, such as reasoning
     """
     every = json.loads((ASSETS / "palette.json").read_text("utf-8"))
     return {theme: one_theme(every, theme) for theme in every["surface"]}
@@ -134,6 +135,7 @@ def one_theme(every: dict, theme: str) -> dict:
         name: {"word": WORDS.get(name, name), "sign": SIGNS.get(name), **one[theme]}
         for name, one in every["state"].items()
     }
+    part = {name: one[theme] for name, one in every["part"].items()}
     colours = {name: one["color"] for name, one in state.items()}
     named = {"ink": surface["text"], "amber": colours["live"], "link": link}
     accepted = state["accepted"]
@@ -147,7 +149,7 @@ def one_theme(every: dict, theme: str) -> dict:
         "state": state,
         "link": link,
         "family": {family: known[theme] for family, known in every["family"].items()},
-        "roles": surface | named | colours,
+        "roles": surface | named | colours | {name: one["color"] for name, one in part.items()},
         "arcs": [
             {"width": width, "color": mixed(surface["bg"], surface["text"], 0.45 + 0.11 * at)}
             for at, width in enumerate(ARCS)
@@ -163,6 +165,7 @@ def one_theme(every: dict, theme: str) -> dict:
         },
         "symbols": SYMBOLS,
         "spans": SPANS,
+        "part": part,
     }
 
 
@@ -258,6 +261,9 @@ def css() -> str:
         for name, state in own["state"].items():
             named |= {f"dp-{name}-color": state["color"], f"dp-{name}-tint": state["tint"]}
         named |= {f"family-{name}": colour for name, colour in own["family"].items()}
+        for name, part in own["part"].items():
+            css_name = f"dp-part-{name.replace(' ', '-')}"
+            named |= {f"{css_name}-color": part["color"], f"{css_name}-tint": part["tint"]}
         given = "".join(f"--{name}:{colour};" for name, colour in named.items())
         rules.append(f":root[data-theme={theme}]{{color-scheme:{theme};{given}}}")
     return "".join(rules)

@@ -26,6 +26,7 @@ from explorer.export.lane_picture import picture
 from explorer.export.page_data import page_data
 from explorer.export.run_file import container, pack, title
 from explorer.inspector.card import card
+from explorer.inspector.code_drawer import drawer
 from explorer.inspector.token_facts import Facts
 from explorer.runs.run_state import Run, answer
 from explorer.runs.scheduler import Runs
@@ -108,6 +109,7 @@ def rest(run: Run, shown: list[dict]) -> dict:
         "lanes": [other_views(run, i, one.views(), shown[i]["view"]) for i, one in enumerate(run.records)],
         "nodes": [{str(node): card(one.of(node), live=False) for node in one.nodes.token} for one in facts],
         "cells": [cells(one) for one in facts],
+        "code": [drawer(trace) for trace in traces],
         "knobs": [with_form(knobs(trace), live=False) for trace in traces],
         "costs": cost_table(traces),
     }

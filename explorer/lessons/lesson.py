@@ -17,7 +17,13 @@ from decoders.packages import assets
 from decoders.refusal import Refusal
 from decoders.strategy import shortened
 from decoders.trace.trace import Trace
-from explorer.lessons import canvas_stops, path, search_stops, speculative_stops  # noqa: F401 (found by name)
+from explorer.lessons import (  # noqa: F401 (found by name)
+    canvas_stops,
+    loop_stops,
+    path,
+    search_stops,
+    speculative_stops,
+)
 from explorer.lessons.facts import FACTS, Reading
 from explorer.lessons.handout import handout
 from explorer.lessons.stop_cards import pages, stop_card

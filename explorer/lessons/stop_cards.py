@@ -55,12 +55,12 @@ def stop_card(title: str, filled: dict) -> Html:
     """A stop of a lesson; `filled`: see `lesson.fill_stop`."""
     intro = [h("h3", "", title), h("p", "" if filled["holds"] else "not-so", filled["text"])]
     if not filled["holds"]:
-        return h("div", CARD, *intro, inspect(filled))
+        return h("div", CARD, *intro, looks(filled))
     choices, answer = filled["choices"], h("p", "answer", filled["answer"])
     if choices:
         answer = h("p", "answer", h("b"), filled["answer"])  # says whether it was right
     asked = [h("p", "question", filled["question"]), options(choices) if choices else think()]
-    return h("div", CARD, *intro, *asked, h("template", "", answer), inspect(filled))
+    return h("div", CARD, *intro, *asked, h("template", "", answer), looks(filled))
 
 
 def options(choices: list[dict]) -> Html:
@@ -82,10 +82,23 @@ def think() -> Html:
     return h("button", {"type": "button", "class": "think", "data-answer": 0}, "Think, then look")
 
 
-def inspect(filled: dict) -> Html | None:
-    """The button that inspects the token that the stop is about; None if it is not about a token."""
+def looks(filled: dict) -> Html | None:
+    """The buttons that inspect the token that the stop is about, and that show the line of code that decided
+    on it; None if it is not about a token.
+    """
     nodes = filled["nodes"].get(filled["lane"])
     if not nodes:
         return None
     words = "Inspect the first token" if len(nodes) > 1 else "Inspect this token"
-    return h("button", {"type": "button", "class": "inspect", "data-inspect": nodes[0]}, words)
+    buttons = {
+        "data-inspect": (words, "What the trace knows of this token"),
+        "data-code": ("Show its line of code", "The line of the strategy that recorded it last in this step"),
+    }
+    return h(
+        "div",
+        "inspect",
+        *(
+            h("button", {"type": "button", "title": title, name: nodes[0]}, text)
+            for name, (text, title) in buttons.items()
+        ),
+    )

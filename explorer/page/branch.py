@@ -10,6 +10,7 @@ from typing import Any
 
 from decoders.refusal import Refusal
 from decoders.trace import given_tokens as beginnings
+from decoders.trace.token_text import visible
 from decoders.trace.trace import Trace
 from explorer.page_requests import Branch
 from explorer.runs.callbacks import CALLBACKS
@@ -25,7 +26,7 @@ def functions(runs: Runs, loader: Loader) -> list:
 
     async def explorer_branch(request: Branch) -> str:
         """`{run, lane, node | position, token | text, max_new_tokens, session, replace?}` gives `{run, lane,
-        setup}`.
+        setup, flag?}`; `flag`: where it branched off, and with which token.
 
         The new lane forces `token`, or the typed `text`, in place of `node`, or fixes it at `position` of its
         canvas. The returned `run` is a copy if the request named the stored example, which all pages share.
@@ -64,7 +65,11 @@ def branch(runs: Runs, loader: Loader, request: Branch) -> dict:
 
     own = own_run(runs, run, request.session)
     index = runs.add_lane(own, make, request.replace)
-    return {"run": own.id, "lane": index, "setup": setup(trace, parameters, begin)}
+    made = {"run": own.id, "lane": index, "setup": setup(trace, parameters, begin)}
+    if request.node is not None:
+        place, forced = len(before) + 1, begin["tokens"][len(before)]
+        made["flag"] = f"token {place}: {visible(models['target'].bytes_of(forced))}"
+    return made
 
 
 def own_run(runs: Runs, run: Run, session: str) -> Run:

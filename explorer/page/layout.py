@@ -27,6 +27,7 @@ from explorer.export import fields
 from explorer.export.bars import Around
 from explorer.export.help_text import help_html
 from explorer.export.page_data import page_data
+from explorer.inspector import code_drawer
 from explorer.inspector.card import card
 from explorer.inspector.token_facts import inspect, inspect_cell
 from explorer.lessons import lesson
@@ -59,7 +60,7 @@ from explorer.page.tabs import traces as traces_tab
 from explorer.page.tabs.captioned import FETCH_PLOTLY, RUN_PLOTLY
 from explorer.page.tabs.events import Picked, inputs
 from explorer.page.uploads import MAX_FILE_BYTES
-from explorer.page_requests import Call, Control, Inspect, OfLane, Pull, Start
+from explorer.page_requests import Call, Code, Control, Inspect, OfLane, Pull, Start
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import GONE, NoLane, Runs
 from explorer.runs.validation import as_json, check
@@ -134,7 +135,7 @@ def build(
             with tab("Decode"):
                 home = decode.build(screens["compare"], look, runs, loader, functions)
             with tab("Microscope") as opened:
-                microscope.build(opened, screens["microscope"], look, runs, loader)
+                microscope.build(opened, screens["microscope"], look, runs, loader, dropped.answer)
                 opened.select(None, js=RUN_PLOTLY, api_visibility="private")
             with tab("Lenses") as opened:
                 lenses_tab.build(screens["lenses"], look, token, runs, loader)
@@ -311,6 +312,16 @@ def lane_functions(runs: Runs) -> list:
 
         return await as_json(inspect_on_thread())
 
+    async def explorer_code(request: Code) -> str:
+        """What the page lacks of the code that ran in a lane, see explorer.inspector.code_drawer."""
+
+        async def drawer_on_thread() -> dict:
+            trace = runs.find(request.run).lane(request.lane).trace
+            had = request.steps, request.functions, request.places
+            return await asyncio.to_thread(lambda: code_drawer.drawer(trace, *had))
+
+        return await as_json(drawer_on_thread())
+
     async def explorer_what_if(request: OfLane) -> str:
         """Returns the data of a lane's What-if sliders, `{run, lane}`, see explorer.inspector.knobs."""
 
@@ -328,4 +339,4 @@ def lane_functions(runs: Runs) -> list:
 
         return await as_json(compute_on_thread())
 
-    return [explorer_trace, explorer_inspect, explorer_what_if]
+    return [explorer_trace, explorer_inspect, explorer_code, explorer_what_if]

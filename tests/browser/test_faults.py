@@ -20,7 +20,7 @@ from explorer.export import run_file
 from explorer.runs import scheduler as runs_module
 from tests.browser.conftest import WAIT
 from tests.browser.test_page import finished, marks, press, ready, seek, start
-from tests.browser.test_traces import choose, saved, section
+from tests.browser.test_traces import choose, downloaded, saved, section
 
 ROOT = Path(__file__).resolve().parents[2]
 AWAY = "No connection; trying again …"
@@ -201,7 +201,7 @@ def test_what_the_browser_kept_is_there_when_the_app_has_lost_it_too(visit, app)
     expect(status(page)).to_contain_text(
         "The app no longer has your last run, “A tale that ended”, but this browser kept it."
     )
-    name, data = saved(page, "Save")
+    name, data = downloaded(page, lambda: press(page, "Save"))
     assert (
         name == "a-tale-that-ended.run.json.gz" and run_file.unpack(data)[0]["prompt"] == "A tale that ended"
     )
@@ -229,7 +229,7 @@ def test_a_run_that_made_room_for_others_is_saved_opened_again_and_branched(visi
         "What you see is kept on this page: save it, or open it again."
     )
     section(page)
-    name, data = saved(page, "Save run")
+    name, data = saved(page, "Data (JSON)")
     page.get_by_role("tab", name="Decode", exact=True).click()
     traces = run_file.unpack(data)[1]
     assert name == "a-tale.run.json.gz"
@@ -273,7 +273,7 @@ def test_an_app_that_no_longer_understands_the_page_is_said_and_the_run_is_saved
     page.route(CALLS, lambda route: route.fulfill(**calls))
     page.route("**/explorer-alive", lambda route: route.fulfill(**said))
     expect(status(page)).to_contain_text(sentence)
-    _, data = saved(page, "Save")
+    _, data = downloaded(page, lambda: press(page, "Save"))
     assert len(run_file.unpack(data)[1]) == 2
     page.unroute_all()
     expect(status(page)).to_contain_text("Decoding …")
@@ -347,7 +347,7 @@ def test_a_killed_app_that_comes_back_takes_the_run_again(mortal, chromium):
     mortal.again()
     expect(status(page)).to_contain_text("The app was started again and no longer has this run. What you see")
     assert drawn(page) == text and loaded == [mortal.address]  # nothing went, and nobody reloaded the page
-    name, data = saved(page, "Save")
+    name, data = downloaded(page, lambda: press(page, "Save"))
     _, traces = run_file.unpack(data)
     assert name == "once-upon-a-time.run.json.gz" and [len(t.steps) for t in traces] == steps
     held = [committed(trace) for trace in traces]

@@ -394,7 +394,7 @@ def test_a_page_that_is_saved_in_a_lesson_leads_through_it_without_a_server(agai
     stops = told(page, "draft-trees")
     section(page, "Traces")
     with page.expect_download() as download:
-        page.get_by_role("button", name="Save page", exact=True).click()
+        page.get_by_role("button", name="Save", exact=True).click()
     download.value.save_as(file := tmp_path / "lesson.html")
     context = chromium.new_context(offline=True)
     saved = context.new_page()

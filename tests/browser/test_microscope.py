@@ -170,6 +170,19 @@ def test_rejected_tokens_are_walked_beside_their_tests_and_opened_in_decode(page
     expect(tokens).to_have_count(len(rejected))
 
 
+def test_the_contents_list_stays_on_top_and_says_which_section_is_on_show(page):
+    decode(page, LANES)
+    contents = section(page).get_by_role("navigation", name="Sections of this tab")
+    contents.get_by_role("button", name="Another machine").click()
+    current = contents.locator("[aria-current=true]")
+    expect(current).to_have_text("Another machine")
+    heading = section(page).get_by_role("heading", name="On another machine")
+    expect(heading).to_be_in_viewport()
+    assert contents.bounding_box()["y"] < 10 < heading.bounding_box()["y"]
+    contents.get_by_role("button", name="Rejections").click()
+    expect(current).to_have_text("Rejections")
+
+
 def test_a_group_keeps_its_tokens(page):
     decode(page, LANES[:2], 24)
     rows = drafted_tokens(from_json(trace(page, 1)))

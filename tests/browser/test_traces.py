@@ -45,8 +45,12 @@ def downloaded(page, click) -> tuple[str, bytes]:
     return download.value.suggested_filename, download.value.path().read_bytes()
 
 
-def saved(page, name: str) -> tuple[str, bytes]:
-    return downloaded(page, lambda: press(page, name))
+def saved(page, form: str, of: str | None = None) -> tuple[str, bytes]:
+    """Saves what is chosen, or a lane, as a kind of file."""
+    if of:
+        pick(page, "Of", of)
+    page.get_by_role("radio", name=form, exact=True).check()
+    return downloaded(page, lambda: press(page, "Save"))
 
 
 def choose(page, name: str, data: bytes) -> None:
@@ -56,7 +60,7 @@ def choose(page, name: str, data: bytes) -> None:
 
 def pick(page, label: str, option: str) -> None:
     """Chooses in one of Gradio's lists."""
-    page.get_by_label(label, exact=True).click()
+    page.get_by_role("combobox", name=label, exact=True).click()
     page.get_by_role("option", name=option, exact=True).click()
 
 
@@ -68,7 +72,7 @@ def test_a_run_is_saved_and_opened_again(again, width, height):
         run(page, "A tale", 6)
     section(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    name, data = saved(page, "Save run")
+    name, data = saved(page, "Data (JSON)")
     setup, traces = run_file.unpack(data)
     assert name.endswith(".run.json.gz") and len(traces) == 2
     texts = page.evaluate("decodingExplorer.lanes.map(l => l.chips.marksAt().map(m => m.text))")
@@ -132,27 +136,29 @@ def test_a_lane_is_saved_as_trace_page_and_picture(page):
 def test_a_lane_is_saved_from_the_tab_and_nobody_leaves_it(page):
     """A picture shows the whole run, wherever the lane's window stands."""
     section(page)
-    pick(page, "Lane", "2 Speculative decoding")
-    pick(page, "Format of graphs", "DOT")
-    pick(page, "Graph", "drafts")
-    name, dot = saved(page, "Save graph")
-    assert name.endswith(".lane-2.graph.dot") and dot.startswith(b"digraph")
-    name, data = saved(page, "Save trace")
+    name, data = saved(page, "Data (JSON)", "Lane 2")
     assert json.loads(gzip.decompress(data))["strategy"] == "speculative"
-    name, data = saved(page, "Save lane's costs")
+    page.get_by_role("radio", name="Graph", exact=True).check()
+    pick(page, "Format", "DOT")
+    pick(page, "Graph", "drafts")
+    name, dot = saved(page, "Graph")
+    assert name.endswith(".lane-2.graph.dot") and dot.startswith(b"digraph")
+    name, data = saved(page, "Costs (CSV)")
     (row,) = csv.DictReader(io.StringIO(data.decode()))
     assert name.endswith(".lane-2.costs.csv") and row["strategy"] == "speculative"
+    page.get_by_role("radio", name="Figure (HTML)", exact=True).check()
     press(page, "Show figure")
     expect(page.locator("#traces-figure .main-svg").first).to_be_visible()
     steps = page.evaluate("decodingExplorer.lanes[1].count")
-    name, svg = saved(page, "Save as SVG")
+    name, svg = downloaded(page, lambda: press(page, "Save as SVG"))
     assert name == "once-upon-a-time.lane-2.draft-rounds.svg" and f"after {steps} of {steps}".encode() in svg
-    name, png = saved(page, "Save as PNG")
+    name, png = downloaded(page, lambda: press(page, "Save as PNG"))
     width, height = int.from_bytes(png[16:20]), int.from_bytes(png[20:24])
     assert name.endswith(".draft-rounds.png") and width > 2000 and height > 500
     expect(page.get_by_role("tab", name="Traces", exact=True)).to_have_attribute("aria-selected", "true")
+    page.get_by_role("radio", name="Graph", exact=True).check()
     pick(page, "Graph", "dependencies")
-    press(page, "Save graph")
+    press(page, "Save")
     expect(page.get_by_text("This trace holds nothing for a graph of kind")).to_be_visible()
 
 
@@ -222,7 +228,7 @@ def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(again):
     root = ElementTree.fromstring(svg)
     assert HOSTILE in [element.text for element in root.iter()] and b"<img" not in svg
     section(page)
-    _, data = saved(page, "Save run")
+    _, data = saved(page, "Data (JSON)")
     assert run_file.unpack(data)[1][0].text() == page.evaluate(
         "decodingExplorer.lanes[0].chips.marksAt().slice(1).map(m => m.text).join('')"
     ).replace("↵", "\n").replace("␣", " ")
@@ -234,20 +240,21 @@ def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(again):
 def test_a_chosen_lane_that_has_gone_keeps_nobody_from_saving_the_run(again):
     page = again()
     section(page)
-    page.get_by_label("Lane", exact=True).click()
-    page.get_by_role("option", name=re.compile("^2 ")).click()
+    page.get_by_label("Of", exact=True).click()
+    page.get_by_role("option", name="Lane 2", exact=True).click()
     page.get_by_role("tab", name="Decode", exact=True).click()
     page.get_by_role("region", name="Lane 2").get_by_role("button", name="Remove lane").click()
     run(page, "Once", 5)
     section(page)
-    _, data = saved(page, "Save run")  # before the tab has heard of the lanes
+    expect(page.get_by_label("Of", exact=True)).to_have_value("The whole run")
+    _, data = saved(page, "Data (JSON)")
     assert len(run_file.unpack(data)[1]) == 1
 
 
 def test_costs_are_a_table_of_numbers(page):
     run(page, "Once", 5)
     section(page)
-    name, data = saved(page, "Save costs")
+    name, data = saved(page, "Costs (CSV)")
     rows = list(csv.DictReader(io.StringIO(data.decode())))
     assert name == "once.costs.csv" and [row["strategy"] for row in rows] == ["beam", "speculative"]
     assert int(rows[0]["new tokens"]) == 5 and float(rows[1]["seconds"]) > 0
@@ -256,7 +263,7 @@ def test_costs_are_a_table_of_numbers(page):
 def test_a_run_that_is_opened_does_not_stand_below_the_error_of_the_run_before(page):
     run(page, "Once", 5)
     section(page)
-    name, data = saved(page, "Save run")
+    name, data = saved(page, "Data (JSON)")
     page.evaluate("decodingExplorer.app.fail('Lane 1: temperature must be a number from 0 to 100, not -3.')")
     choose(page, name, data)
     expect(page.locator(".status-text")).to_contain_text(f"Opened {name}")
@@ -284,7 +291,7 @@ def test_a_file_that_is_none_is_refused_and_nothing_is_lost(page, tmp_path):
 
 def test_a_file_may_be_dropped_anywhere(page):
     section(page)
-    _, data = saved(page, "Save run")
+    _, data = saved(page, "Data (JSON)")
     page.get_by_role("tab", name="Decode", exact=True).click()
     dropped = page.evaluate_handle(
         "bytes => { const carried = new DataTransfer();"

@@ -62,8 +62,8 @@ def test_the_page_works_under_a_path(proxied, chromium):
     assert page.evaluate("decodingExplorer.lanes.map((lane) => lane.count > 0)") == [True, True]
     page.get_by_role("tab", name="Traces", exact=True).click()
     with page.expect_download() as saved:
-        page.get_by_role("button", name="Save run", exact=True).click()
-    assert saved.value.suggested_filename == "the-cat.run.json.gz"
+        page.get_by_role("button", name="Save", exact=True).click()
+    assert saved.value.suggested_filename == "the-cat.page.html"
     page.get_by_role("tab", name="Experiments", exact=True).click()
     expect(page.get_by_role("textbox", name="Search experiments")).to_be_visible()
     page.evaluate("ExplorerPage.connection.look()")

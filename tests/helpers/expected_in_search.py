@@ -6,11 +6,13 @@ from decoders.search.beam.hypotheses import returned
 from decoders.search.stepwise.scorers import Text, arithmetic, is_json
 from decoders.trace.events import Note, Propose
 from decoders.trace.scores import Measure, Rank, Score, Table
+from decoders.trace.spans import Part
 from decoders.trace.trace import Trace
 from explorer.experiments.plans_and_summaries import ranked
 from explorer.experiments.statistics import distinct
 from explorer.tasks.own_tests import pass_rate
 from tests.helpers.trace_readings import forwards, statuses, total
+from visualizers.analysis.loops_and_thinking import IN_LOOP, OUTSIDE, loops_and_thinking
 
 
 def repeated(trace: Trace) -> float:
@@ -46,6 +48,19 @@ def beam_is_likelier(greedy, beam):
 def greedy_loops(greedy, *others):
     assert repeated(greedy) > 0.15
     assert all(repeated(other) < repeated(greedy) / 2 for other in others)
+
+
+def drafts_pass_in_the_loop(greedy, speculative):
+    report = loops_and_thinking(speculative)
+    assert greedy.output() == speculative.output() and report.longest.copies > 10
+    assert report.row(IN_LOOP).acceptance > 0.9 > 0.7 > report.row(OUTSIDE).acceptance
+
+
+def a_budget_ends_reasoning(*traces):
+    for trace in traces:
+        report = loops_and_thinking(trace)
+        assert report.spent == 8 and report.forced  # those of the prompt count too
+        assert Part.ANSWER in report.parts
 
 
 def an_anti_model_repeats_less(greedy, *others):
@@ -319,6 +334,8 @@ SHOWS = {
     "As surprising as asked": surprise_is_as_asked,
     "Greedy and a more likely text": beam_is_likelier,
     "Going round in circles": greedy_loops,
+    "A text that loops": drafts_pass_in_the_loop,
+    "A budget of thinking": a_budget_ends_reasoning,
     "Against an anti-model": an_anti_model_repeats_less,
     "The small model where it is sure": shares_of_the_target,
     "A look ahead where it is unsure": looks_ahead_where_unsure,

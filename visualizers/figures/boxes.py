@@ -90,7 +90,7 @@ def bands(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
         tint = (
             theme.surface["panel"]
             if role == "panel"
-            else theme.state["live" if role == "amber" else role]["tint"]
+            else (theme.state | theme.part)["live" if role == "amber" else role]["tint"]
         )
         boxes = (box(m["x0"], m["x1"], m.get("y0", room.y0), m.get("y1", room.y1)) for m in some)
         yield lines(boxes, room, meta=kind_of(some[0]), fill="toself", fillcolor=tint, line={"width": 0})

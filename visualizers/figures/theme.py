@@ -18,14 +18,15 @@ SANS, MONO = "system-ui, sans-serif", "ui-monospace, monospace"
 
 @dataclass(frozen=True)
 class Theme:
-    """The palette of one theme. `state[name]` has `color`, `tint`, `dash`, `width` and `glyph`; `surface` the
-    grounds and inks; `amounts` greys from pale to dark; `ranks` greys of stacked bars, the darkest first;
-    `family` the colours of the families of methods; `marks` and `dashes` tell lanes apart, in the order of
-    the lanes.
+    """The palette of one theme. `state[name]` has `color`, `tint`, `dash`, `width` and `glyph`; `part[name]`,
+    of spans of a text, `color` and `tint`; `surface` the grounds and inks; `amounts` greys from pale to dark;
+    `ranks` greys of stacked bars, the darkest first; `family` the colours of the families of methods; `marks`
+    and `dashes` tell lanes apart, in the order of the lanes.
     """
 
     name: str
     state: dict[str, dict]
+    part: dict[str, dict]
     surface: dict[str, str]
     amounts: list[str]
     ranks: list[str]
@@ -35,7 +36,7 @@ class Theme:
     dashes: list[str]
 
     def colour(self, role: str | None) -> str:
-        """The colour of a role: ink, soft, line, link, amber or a state."""
+        """The colour of a role: ink, soft, line, link, amber, a state or a part of a text."""
         known = {
             "ink": self.surface["text"],
             "soft": self.surface["soft"],
@@ -43,7 +44,8 @@ class Theme:
             "link": self.link,
             "amber": self.state["live"]["color"],
         }
-        return known.get(role) or self.state.get(role, {}).get("color", self.surface["text"])
+        named = self.state | self.part
+        return known.get(role) or named.get(role, {}).get("color", self.surface["text"])
 
 
 @functools.cache
@@ -65,6 +67,7 @@ def theme(name: str) -> Theme:
     return Theme(
         name,
         state,
+        {one: known[name] for one, known in palette["part"].items()},
         palette["surface"][name],
         amount[name],
         amount["ranks"][name],

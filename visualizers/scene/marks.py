@@ -294,7 +294,8 @@ class Row(Mark):
 @dataclass(slots=True, kw_only=True)
 class Chip(Mark):
     """A token in the lane's running text (page text, in order of birth). plain_text: how it reads there, if
-    that is not `text` with its signs as white space. span: the name of the span that it belongs to.
+    that is not `text` with its signs as white space. span: the name of what marks it. part: what it belongs
+    to, such as reasoning. loop: its place in a loop: number of the loop, which copy, tokens of a copy.
     """
 
     kind = "chip"
@@ -306,6 +307,8 @@ class Chip(Mark):
     source: str | None = None
     plain: str | None = None
     span: Any = None
+    part: str | None = None
+    loop: list[int] | None = None
 
 
 @dataclass(slots=True, kw_only=True)

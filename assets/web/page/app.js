@@ -11,6 +11,7 @@ class App extends page.Emitter {
     this.strategies = new Map(data.strategies.map((s) => [s.name, s]));
     this.theme = document.documentElement.dataset.theme || "light";
     this.colour = "source";
+    this.folded = false; // whether the loops of texts are
     this.lanes = [];
     this.run = null;
     this.notices = {}; // see status.js
@@ -94,6 +95,8 @@ class App extends page.Emitter {
       paused = this.run.state === "paused";
     if (instead) this.removeLane(instead);
     const lane = new page.LanePane(this, { ...answer.setup, view: parent.view });
+    lane.flag = answer.flag && `lane ${this.lanes.indexOf(parent) + 1}, ${answer.flag}`;
+    lane.drawLine();
     const run = new page.Run(this, answer.run, paused ? "paused" : "running");
     run.count = Math.max(this.run.count, answer.lane + 1);
     run.choice = this.run.choice;
@@ -261,7 +264,9 @@ class App extends page.Emitter {
   }
 
   drawLaneButtons() {
-    this.bar.laneButtons.hidden = this.lanes.length === 1;
+    const { saved, limits } = this.data,
+      more = !saved && this.lanes.length < limits.lanes;
+    this.bar.laneButtons.hidden = this.lanes.length === 1 && !more;
     this.lanes.forEach((lane, index) => lane.element.classList.toggle("current", index === this.phoneLane));
     this.bar.laneButtons.replaceChildren(
       ...this.lanes.map((lane, index) =>
@@ -275,6 +280,9 @@ class App extends page.Emitter {
           index + 1 + " " + lane.title(),
         ),
       ),
+      ...(more
+        ? [h("button", { type: "button", class: "add-lane", onclick: () => this.addLane() }, "+ Lane")]
+        : []),
     );
   }
 
@@ -295,6 +303,11 @@ class App extends page.Emitter {
   async setColour(colour) {
     this.colour = colour;
     for (const lane of this.lanes) await lane.colour(colour);
+  }
+
+  foldLoops(folded) {
+    this.folded = folded;
+    for (const { chips, text } of this.lanes) for (const each of [chips, text]) each?.fold(folded);
   }
 
   // ---- the run --------------------------------------------------------------------------------------------

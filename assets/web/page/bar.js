@@ -20,6 +20,11 @@ page.buildBar = function (app) {
   on(bar.play, "click", () => playback.togglePlay());
   on(bar.slider, "input", () => playback.seek(Number(bar.slider.value), true));
   on(bar.colour, "change", () => app.setColour(bar.colour.value));
+  on(bar.foldLoops, "click", () => {
+    const folded = !app.folded;
+    bar.foldLoops.setAttribute("aria-pressed", String(folded));
+    app.foldLoops(folded);
+  });
   on(bar.add, "click", () => app.addLane());
   on(bar.theme, "click", () => app.chooseTheme(app.theme === "dark" ? "light" : "dark"));
   on(bar.unit, "change", ({ target }) => playback.setUnit(target.value));

@@ -32,6 +32,7 @@ page.LanePane = class {
     on(this.moreViews, "change", () => this.showView(this.moreViews.value));
     page.openMenu(this);
     this.steps = new page.Steps(this);
+    this.code = new page.Code(this);
     this.strip = new page.Costs(this);
     this.describe();
     this.empty();
@@ -79,6 +80,7 @@ page.LanePane = class {
     const pick = (mark) => {
       const at = mark.to || mark; // a link stands for the token that it leads to
       this.scene.hold({ node: at.node, x: at.cell?.[0] }); // what opens beside the picture narrows it
+      this.code.point(at.node);
       if (at.node !== undefined) this.app.inspector.show(this, { node: at.node });
       else if (at.cell) this.app.inspector.show(this, { cell: at.cell });
     };
@@ -100,7 +102,10 @@ page.LanePane = class {
       oneLine: false,
       onHover: link(() => [this.chips]),
     });
-    for (const chips of [this.chips, this.text]) chips.colour(this.app.colour);
+    for (const chips of [this.chips, this.text]) {
+      chips.colour(this.app.colour);
+      chips.fold(this.app.folded);
+    }
     this.drawings = [this.chips, this.text, this.scene];
   }
 
@@ -124,6 +129,7 @@ page.LanePane = class {
     this.element.setAttribute("aria-label", "Lane " + (index + 1));
     this.number.textContent = String(index + 1);
     this.stepsPanel.setAttribute("aria-label", "Steps of lane " + (index + 1));
+    this.codePanel.setAttribute("aria-label", "The code that runs in lane " + (index + 1));
   }
 
   // Strategy picker, parameter line and fields, tabs: all from the declaration.
@@ -186,7 +192,10 @@ page.LanePane = class {
     if (this.setup.seed !== 0) words.push("seed " + this.setup.seed);
     const begin = this.setup.begin;
     if (begin)
-      words.push("⚑ begins with " + begin.tokens.length + (begin.tokens.length > 1 ? " tokens" : " token"));
+      words.unshift(
+        "⚑ " + (this.flag || `begins with ${begin.tokens.length} token${begin.tokens.length > 1 ? "s" : ""}`),
+      );
+    this.element.classList.toggle("branched", Boolean(begin && this.flag));
     this.line.textContent = words.join(" · ");
     this.line.title = this.line.textContent;
   }
@@ -370,6 +379,7 @@ page.LanePane = class {
     this.drawTabs();
     for (const drawing of this.drawings) drawing.reset({});
     this.steps.draw();
+    this.code.forget();
   }
 
   key() {
@@ -438,6 +448,7 @@ page.LanePane = class {
     this.ended.classList.toggle("wrong", Boolean(problem));
     this.drawHint();
     this.steps.draw();
+    this.code.draw();
   }
 
   // What was checked of the file that an imported lane was made of; hatched where something fails.

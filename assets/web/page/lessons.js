@@ -214,11 +214,15 @@ class Guide {
 
   // A press in a stop's card: a look at its token, or an answer.
   press(button) {
-    const { inspect, answer } = button?.dataset || {};
-    if (inspect) {
-      const { lane } = this.message.stops[this.index];
+    const { inspect, code, answer } = button?.dataset || {};
+    if (inspect || code) {
+      const { lane, step } = this.message.stops[this.index],
+        pane = this.app.lanes[lane - 1];
       this.app.front(lane - 1);
-      this.app.inspector.show(this.app.lanes[lane - 1], { node: Number(inspect) });
+      if (code) {
+        this.app.playback.seekStep(pane, step + 1);
+        pane.code.show(Number(code));
+      } else this.app.inspector.show(pane, { node: Number(inspect) });
     } else if (answer) {
       const hidden = this.card.querySelector("template"),
         of = button.parentNode;
@@ -229,7 +233,9 @@ class Guide {
       const told = this.card.querySelector(".answer"),
         verdict = told.querySelector("b");
       if (verdict) verdict.textContent = button.dataset.verdict;
-      (verdict ? button : this.card.querySelector(".inspect") || this.next).focus({ preventScroll: true });
+      (verdict ? button : this.card.querySelector(".inspect button") || this.next).focus({
+        preventScroll: true,
+      });
       told.scrollIntoView({ block: "nearest" });
     }
   }

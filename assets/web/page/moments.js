@@ -117,7 +117,10 @@ page.Moments = class {
       if (this.homes) lane.scene?.settle(this.homes.get(lane) ?? null);
       const nodes = now.filter((one) => one.lane === lane && one.node !== null).map(({ node }) => node);
       const text = String(nodes);
-      if ((lane.momentNodes ?? "") !== text) lane.keep(nodes, "moment");
+      if ((lane.momentNodes ?? "") !== text) {
+        lane.keep(nodes, "moment");
+        lane.code.tell(nodes[0]);
+      }
       lane.momentNodes = text;
     }
   }

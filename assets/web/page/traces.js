@@ -2,7 +2,7 @@
 // is saved, how a run that was opened comes into the lanes, the link of the settings, and files that are
 // dropped.
 const INPUT = '[data-testid="Dropped file-upload-button"]';
-const KEPT = { run: null, "trace of lane": 0 }; // forms that the page can make of what it has been told
+const KEPT = "data"; // the form that the page can make of what it has been told
 
 const MOST = 11 * 2 ** 20, // bytes of several files: a third larger as text, they are one upload
   MOST_FILES = 2000;
@@ -12,23 +12,23 @@ class Traces {
     this.app = app;
   }
 
-  // The inputs of an event that saves: what is on screen, with the chosen lane and view in it, since Gradio
-  // refuses a choice that has gone. None ever where the page saves by itself, as the app is away or has the
-  // run no more.
-  async wish(form, [number, view, ...rest]) {
+  // The inputs of an event that saves: what is on screen, with the chosen lane, form and view in it, since
+  // Gradio refuses a choice that has gone. None ever where the page saves by itself, as the app is away or
+  // has the run no more. `number`: of the lane, 0 for the whole run.
+  async wish(number, form, view, ...rest) {
     const { app } = this,
       pane = app.lanes[number - 1];
     if (!app.run) return new Promise(() => {}); // nothing is there to save
     if (page.connection.state !== "there" || !app.run.lost) await page.connection.look();
     if (app.run.lost || page.connection.state !== "there") {
-      if (app.rescue.kept && form in KEPT) app.rescue.save(form === "run" ? undefined : pane.runIndex);
+      if (app.rescue.kept && form === KEPT) app.rescue.save(pane?.runIndex);
       else app.fail(app.run.lost || (await page.connection.missed()).error);
       return new Promise(() => {});
     }
-    const chosen = { lane: number, view },
+    const chosen = { lane: number || null, form, view },
       lesson = app.guide.lesson?.name ?? null;
     const click = { ...page.onScreen(app), views: page.viewsOf(app), look: app.theme, lesson, chosen };
-    return [JSON.stringify(click), null, null, ...rest];
+    return [JSON.stringify(click), null, null, null, ...rest];
   }
 
   // The input of an event that opens: whose run it will be, and where the uploaded file lies.
@@ -90,7 +90,10 @@ class Traces {
       other = waiting && waiting.message && waiting.run !== app.run;
     this.waiting = null;
     if (result.listed) app.showSection("traces"); // a table or a card there, and no run
-    if (result.record) app.showSection("decode"); // a row of that table, as a lane
+    if (result.record) {
+      app.showSection("decode"); // a row of a table, as lanes
+      window.scrollTo(0, 0);
+    }
     if (app.section !== "traces") app.fail(result.error || "");
     if (!result.error && result.run && !other)
       this.show(result, (waiting && waiting.message) || result.says || "Opened " + result.file + ".");

@@ -6,7 +6,7 @@ const LINE = 16.9; // pixels between two lines of a heading
 const BOLD = 1.08; // how much wider bold letters are
 
 player.drawers.band = function (marks, ctx, sheet) {
-  const { surface, state } = ctx.palette,
+  const { surface, state, part } = ctx.palette,
     gaps = new Map();
   for (const mark of marks) {
     const panel = ctx.view.panelOf(mark),
@@ -14,7 +14,8 @@ player.drawers.band = function (marks, ctx, sheet) {
     const x0 = Math.max(mark.x0, ctx.lo - 40),
       x1 = Math.min(mark.x1, ctx.lo + ctx.columns + 39);
     if (x1 <= x0) continue;
-    const colour = role === "panel" ? surface.panel : state[role === "amber" ? "live" : role].tint;
+    const colour =
+      role === "panel" ? surface.panel : (part[role] ?? state[role === "amber" ? "live" : role]).tint;
     sheet.area(mark, colour, ["panel", "amber"].indexOf(role) - 2).box(x0, x1, y0, y1);
     if (!mark.columns) continue;
     for (let x = Math.ceil(x0 - 0.5) + 0.5; x < x1; x += 1) {

@@ -14,6 +14,7 @@ function spoken(mark, { state, spans }) {
   const words = [mark.text, state[mark.state]?.word || mark.state];
   if (typeof mark.logprob === "number") words.push("p " + player.probability(Math.exp(mark.logprob)));
   if (spans[mark.span]) words.push(spans[mark.span]);
+  if (mark.part) words.push(mark.part);
   return words.join(", ");
 }
 
@@ -31,8 +32,11 @@ player.Chips = class extends player.Drawing {
     super(oneLine ? element : element.lastElementChild, options); // see explorer/export/drawings.py
     this.prose = !oneLine; // a text to read, in a place that scrolls, with a button that copies it
     this.scroller = element;
+    this.parts = h("div", { class: "dp-parts", hidden: "" }); // the legend of a text to read
+    if (this.prose) element.append(this.parts);
     this.number = made += 1;
     this.by = "source";
+    this.folded = false; // whether the copies of a loop are hidden
     this.reset({});
     this.theme(this.options.theme);
     new ResizeObserver(() => {
@@ -58,6 +62,12 @@ player.Chips = class extends player.Drawing {
   colour(by) {
     this.by = by;
     this.root.classList.toggle("by-amount", by !== "source");
+    this.schedule();
+  }
+
+  // Hides the copies in a loop behind a count, or shows them.
+  fold(folded) {
+    this.folded = folded;
     this.schedule();
   }
 
@@ -132,6 +142,9 @@ player.Chips = class extends player.Drawing {
     // Hidden, say in a closed tab: drawn when it is seen again.
     if (!(this.seen ??= this.root.clientWidth > 0)) return;
     let marks = this.marksAt();
+    if (this.prose) this.explain(marks);
+    this.times = new Map();
+    if (this.folded) [marks, this.times] = player.foldLoops(marks);
     if (this.prose) marks = marks.filter((mark) => mark.state !== "rejected");
     else marks = marks.slice(PHONE.matches ? -SOME_LINES : -ONE_LINE);
     place(
@@ -140,6 +153,18 @@ player.Chips = class extends player.Drawing {
     );
     this.paintedStep = this.step();
     this.reveal();
+  }
+
+  // Says below a text what its bands are, if it has any.
+  explain(marks) {
+    const loops = marks.some(({ loop }) => loop?.[1]) ? ["loop"] : [],
+      parts = [...new Set(marks.map(({ part }) => part).filter(Boolean)), ...loops];
+    if (this.explained === parts.join()) return;
+    this.explained = parts.join();
+    this.parts.hidden = !parts.length;
+    const says = (part) => (part === "loop" ? "copy in a loop" : part),
+      look = (part) => (part === "loop" ? "dp-loop" : "dp-part dp-part-" + part.replaceAll(" ", "-"));
+    this.parts.replaceChildren(...parts.map((part) => h("span", { class: look(part) }, says(part))));
   }
 
   // The element of a mark, made once and restyled only when what it says has changed.
@@ -154,23 +179,28 @@ player.Chips = class extends player.Drawing {
       entry = { element, look: "" };
       this.made.set(mark.id, entry);
     }
-    const parted = this.parting && this.parting.node === mark.node ? this.parting.words : "";
+    const parted = this.parting && this.parting.node === mark.node ? this.parting.words : "",
+      times = this.times.get(mark.id);
     const look = [
       mark.state,
       mark.text,
       mark.logprob,
       mark.entropy,
       mark.span,
+      mark.part,
+      mark.loop,
+      this.folded,
+      times,
       this.by,
       this.settled?.[mark.node],
       parted,
     ].join(" ");
     entry.mark = mark;
-    if (look !== entry.look) this.dress(entry, mark, look);
+    if (look !== entry.look) this.dress(entry, mark, look, times);
     return entry.element;
   }
 
-  dress(entry, mark, look) {
+  dress(entry, mark, look, times) {
     const { element } = entry,
       { state, spans } = this.colours;
     entry.look = look;
@@ -178,9 +208,16 @@ player.Chips = class extends player.Drawing {
     element.classList.toggle("dp-outlined", this.kept().includes(mark.node));
     if (spans[mark.span]) element.classList.add("dp-" + mark.span);
     element.title = spans[mark.span] || "";
-    element.setAttribute("aria-label", spoken(mark, this.colours));
+    if (mark.part) element.classList.add("dp-part", "dp-part-" + mark.part.replaceAll(" ", "-"));
+    if (mark.loop?.[1]) element.classList.add("dp-loop");
+    if (this.folded && mark.loop?.[1] === 0) element.classList.add("dp-looped");
+    element.setAttribute(
+      "aria-label",
+      spoken(mark, this.colours) + (times ? `, written ${times} times` : ""),
+    );
     if (this.prose) this.write(element, mark);
     else this.fill(element, mark);
+    if (times) element.append(h("span", { class: "dp-times", title: `written ${times} times` }, "×" + times));
     player.dressParting(element, mark, this.parting, this.prose);
   }
 

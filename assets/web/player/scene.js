@@ -300,7 +300,7 @@ player.Scene = class extends player.Drawing {
       for (const part of [mark.state, mark.role, mark.glyph, mark.fill])
         if (part) present.add(mark.kind + ":" + part);
     }
-    const entries = (this.head.legend || []).filter((entry) => present.has(entry[0])).slice(0, 6);
+    const entries = (this.head.legend || []).filter((entry) => present.has(entry[0])).slice(0, 7);
     const key = JSON.stringify(entries) + this.themeName;
     if (key === this.legendKey) return;
     this.legendKey = key;

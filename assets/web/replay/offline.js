@@ -46,6 +46,10 @@ const answers = {
       : nodes[request.lane][request.node];
     return answer || { error: "This mark is not a token of the trace; click on a token." };
   },
+  async explorer_code({ lane, steps }) {
+    const whole = (await blob("rest")).code[lane];
+    return steps ? { ...whole, functions: [], places: [], steps: [] } : whole;
+  },
   async explorer_depths(request) {
     return { depths: (await blob("rest")).depths[request.lane] };
   },

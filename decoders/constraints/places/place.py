@@ -175,11 +175,11 @@ class PlaceRecord(Observer):
     def committed(self, lane: Any, nodes: list[int]) -> None:
         """Before the first nodes, the automaton is recorded."""
         if not self.automaton_recorded:
-            lane.events += self.places.edges(nodes[0])
+            lane.record(*self.places.edges(nodes[0]))
             self.automaton_recorded = True
         for node in nodes:
             if standing := self.at(node):
-                lane.events += self.places.record(standing, node)
+                lane.record(*self.places.record(standing, node))
 
 
 def place_record_of(lane: Any) -> PlaceRecord | None:

@@ -120,8 +120,7 @@ def ended(verification: Verification, rule: Rule, p: torch.Tensor, place: Place)
     """Ends the walk at a place none of whose children passed, with the target's own token from p [V]."""
     code, (token, u) = rule.own_code(whole=place.slot < 0), place.own(p)
     if rule.greedy:
-        verification.token, verification.reason = token, Reason(code)
-        return verification
+        return verification.chosen(token, code)
     return verification.drawn(token, u, p, code)
 
 

@@ -5,6 +5,7 @@ closes. Knows prompts, drafters by name and the report; no strategy by name.
 """
 
 import asyncio
+import json
 import shlex
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -16,13 +17,17 @@ from decoders.models.catalog import DRAFT, shipped_facts
 from decoders.refusal import Refusal
 from decoders.registry import strategies
 from explorer.acceptance.prompts import prompts_of
+from explorer.export.run_file import container
+from explorer.page.save_and_open import show_run
 from explorer.page.tabs import FETCH, UNTRACKED
 from explorer.page.tabs.captioned import Captioned, captioned, escaped, look_of
 from explorer.page.tabs.on_screen import screen
-from explorer.page.tabs.traces import Upload, write_served
+from explorer.page.tabs.traces import OPENED, Upload, write_served
+from explorer.page_requests import Session
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
-from explorer.schema import parsed, read
+from explorer.schema import Asked, parsed, read
+from visualizers.analysis.acceptance_report import Measured
 
 MANY, DRAFT_SIZE = 40, 2_000_000  # maximum prompts of a report here; maximum parameters of an offered draft
 SLICE_SECONDS, AT_ONCE = 0.2, 2  # between two progress updates; simultaneous reports of all visitors
@@ -68,8 +73,16 @@ class Form(NamedTuple):
     stop: gr.Button
 
 
+class Visit(Asked):
+    """Whose run the opened lanes will be."""
+
+    session: Session
+
+
 class Results(NamedTuple):
-    """Where a report is shown. `found`, `command`: the report and the command that makes it."""
+    """Where a report is shown. `found`, `command`: the report and the command that makes it; `made`: what it
+    is about.
+    """
 
     body: gr.Column
     save: gr.DownloadButton
@@ -79,6 +92,7 @@ class Results(NamedTuple):
     worst: gr.Dataframe
     found: gr.State
     command: gr.State
+    made: gr.State
 
     @property
     def figures(self) -> list:
@@ -86,9 +100,11 @@ class Results(NamedTuple):
         return [part for place in self.places.values() for part in place.parts]
 
 
-def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
-    """Declares the section."""
-    gr.Markdown(f"## Acceptance over many prompts\n{ABOUT}")
+def build(
+    tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader, opened: gr.HTML
+) -> None:
+    """Declares the section. `opened`: what it gets, the page shows as a run that was opened."""
+    gr.Markdown(f"## Acceptance over many prompts\n{ABOUT}", elem_id="many-prompts")
     form = form_of()
     says = gr.Markdown(elem_id="acceptance-says")
     results = results_of()
@@ -96,6 +112,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
     measure_on_press(form, says, results, on_screen, look, runs, loader)
     read_files(form, says, on_screen)
     save_on_press(says, results)
+    open_on_click(says, results, on_screen, opened, runs)
 
 
 def form_of() -> Form:
@@ -125,7 +142,7 @@ def form_of() -> Form:
 
 def results_of() -> Results:
     """Declares what a report is shown in; hidden until there is one."""
-    found, command = gr.State(None), gr.State(None)
+    found, command, made = gr.State(None), gr.State(None), gr.State(None)
     with gr.Column(visible=False) as body:
         with gr.Row():
             save = gr.DownloadButton("Save report (HTML)", size="md", scale=0, min_width=180)
@@ -143,12 +160,12 @@ def results_of() -> Results:
         )
         worst = gr.Dataframe(
             headers=PROMPTS,
-            label="Prompts, worst first",
+            label="Prompts, worst first: a click opens the lanes of a row",
             interactive=False,
             wrap=True,
             column_widths=PROMPT_WIDTHS,
         )
-    return Results(body, save, places, metrics, groups, worst, found, command)
+    return Results(body, save, places, metrics, groups, worst, found, command, made)
 
 
 def offer_drafters(tab: gr.Tab, form: Form, loader: Loader) -> None:
@@ -203,7 +220,9 @@ def measure_on_press(
             yield {says: "Loading the drafters …"} | buttons(measuring=True)
             how = settings_of(tokens, drafted, temperature)
             chosen = [name for name in dict.fromkeys((one, other)) if name not in (NONE, None)]
-            pieces, parts, target = await asyncio.to_thread(begin, runs, loader, value, text, chosen, how)
+            made: list[Measured] = []
+            asked = (value, text, chosen, how, made)
+            pieces, parts, target = await asyncio.to_thread(begin, runs, loader, *asked)
             done, report = 0, None
             while report is None:
                 yield {says: f"{done} of {parts} texts are decoded."}
@@ -213,6 +232,7 @@ def measure_on_press(
             shown = await asyncio.to_thread(drawn, report, theme)
             command = command_line(target, chosen, how)
             texts = {says: sentences(report), results.found: report, results.command: command}
+            texts |= {results.made: made}
             yield (
                 texts | tables(report, results) | shown | {results.body: gr.Column(visible=True)} | buttons()
             )
@@ -222,7 +242,8 @@ def measure_on_press(
             if pieces is not None:  # frees the KV slots of an unfinished lane, on the thread that owns them
                 runs.on_worker(pieces.close)
 
-    shown = [results.body, results.found, results.command, results.metrics, results.groups, results.worst]
+    shown = [results.body, results.found, results.command, results.made]
+    shown += [results.metrics, results.groups, results.worst]
     measuring = form.start.click(
         measure,
         [on_screen, look, form.texts, form.one, form.other, form.tokens, form.drafted, form.temperature],
@@ -290,6 +311,37 @@ def save_on_press(says: gr.Markdown, results: Results) -> None:
     )
 
 
+def open_on_click(
+    says: gr.Markdown, results: Results, on_screen: gr.HTML, opened: gr.HTML, runs: Runs
+) -> None:
+    """Opens the lanes of a prompt when its row is clicked: what was measured, not decoded again."""
+
+    async def open_prompt(visit: str, made: list | None, picked: gr.SelectData) -> tuple[str, str]:
+        def shown() -> dict:
+            session = read(Visit, parsed(visit.encode(errors="replace"))).session
+            number = int(picked.row_value[0])
+            lanes = [one.traces[number - 1] for one in made or ()]
+            if not lanes:
+                raise Refusal("The report is gone; measure it again.")
+            run = show_run(runs, container(lanes)["setup"], lanes, session)
+            return run | {"file": f"prompt {number} of the report", "record": number}
+
+        try:
+            return json.dumps(await asyncio.to_thread(shown)), ""
+        except Refusal as error:
+            return json.dumps({"error": str(error)}), escaped(str(error))
+
+    picked = results.worst.select(
+        open_prompt,
+        [on_screen, results.made],
+        [opened, says],
+        js="(_, made) => [JSON.stringify({ session: ExplorerPage.app.session }), made]",
+        show_progress_on=says,
+        **QUIET,
+    )
+    picked.success(None, opened, None, js=OPENED)
+
+
 # ---- measuring ---------------------------------------------------------------------------------------------
 
 
@@ -305,10 +357,17 @@ def settings_of(tokens: float | None, drafted: float | None, temperature: float 
 
 
 def begin(
-    runs: Runs, loader: Loader, value: str, text: str | None, names: list[str], how: Any
+    runs: Runs,
+    loader: Loader,
+    value: str,
+    text: str | None,
+    names: list[str],
+    how: Any,
+    made: list[Measured],
 ) -> tuple[Iterator, int, str]:
     """Prepares the requested report: returns an iterator that measures it piece by piece, the number of texts
-    that it decodes, and its target's name. Raises Refusal with one sentence if it is impossible.
+    that it decodes, and its target's name; `made` gets what it measures. Raises Refusal with one sentence if
+    it is impossible.
     """
     from explorer.acceptance.drafters import drafter
     from explorer.acceptance.measuring import in_pieces, parts_of
@@ -322,7 +381,7 @@ def begin(
         return drafter(name, target, target.model.device.type)
 
     chosen = [runs.on_worker(lambda name=name: known(name)).result() for name in names]
-    return in_pieces(target, chosen, prompts, how), parts_of(chosen, prompts), target.name
+    return in_pieces(target, chosen, prompts, how, made), parts_of(chosen, prompts), target.name
 
 
 def target_of(runs: Runs, loader: Loader, value: str) -> Any:

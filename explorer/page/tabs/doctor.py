@@ -31,7 +31,7 @@ WIDTHS = ["220px", "280px", "110px", "210px", "140px", "190px"]
 
 def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
     """Declares the section."""
-    gr.Markdown(f"## Draft doctor\n{ABOUT}")
+    gr.Markdown(f"## Draft doctor\n{ABOUT}", elem_id="draft-doctor")
     names = small_models()
     with gr.Row():
         draft = gr.Dropdown(

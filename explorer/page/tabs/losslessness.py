@@ -38,7 +38,10 @@ def build(
     on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, subject: gr.State, runs: Runs, loader: Loader
 ) -> None:
     """Declares the section; a test ends when `subject`, the run and lane under the microscope, changes."""
-    gr.Markdown(f"## Losslessness test: does the lane draw from the target's distribution?\n{ABOUT}")
+    gr.Markdown(
+        f"## Losslessness test: does the lane draw from the target's distribution?\n{ABOUT}",
+        elem_id="losslessness",
+    )
     with gr.Row():
         samples = gr.Radio([(f"{n:,}", n) for n in SAMPLES], value=1000, label="Seeds", min_width=260)
         length = gr.Radio(list(LENGTHS), value=3, label="Tokens per seed", min_width=160)

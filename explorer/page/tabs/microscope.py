@@ -1,8 +1,8 @@
 """The tab Microscope: shows for one speculative lane of the run on screen where its drafts were accepted.
 
-Its sections are in files of their own: rejections.py, what_if.py, losslessness.py, other_machine.py, and
-doctor.py and acceptance.py, which follow no lane. Knows lanes and visualizers.analysis.speculation_report, no
-strategy.
+Its sections are in files of their own: rejections.py, what_if.py, losslessness.py, other_machine.py,
+loops.py, which follows any lane, and doctor.py and acceptance.py, which follow none. Knows lanes and
+visualizers.analysis.speculation_report, no strategy.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,9 @@ from decoders.refusal import Refusal
 from explorer.page.tabs import (
     UNTRACKED,
     acceptance,
+    contents,
     doctor,
+    loops,
     losslessness,
     mark_at_work,
     other_machine,
@@ -49,6 +51,16 @@ ROWS = (
 )
 FIRST = [name for row in ROWS[:2] for name in row]  # at the top of the page, drawn before the others
 OTHERS = [name for row in ROWS[2:] for name in row]
+SECTIONS = {  # their headings' ids -> how the contents list calls them
+    "rejections": "Rejections",
+    "round-by-round": "Round by round",
+    "another-shape": "Another shape",
+    "losslessness": "Losslessness",
+    "another-machine": "Another machine",
+    "loops": "Loops and thinking",
+    "draft-doctor": "Draft doctor",
+    "many-prompts": "Many prompts",
+}
 QUIETLY = {
     **UNTRACKED,
     "trigger_mode": "always_last",
@@ -57,8 +69,13 @@ QUIETLY = {
 }
 
 
-def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
-    """Declares the tab's contents. `on_screen`: see on_screen.py; `look`: its value is the page's theme."""
+def build(
+    tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader, opened: gr.HTML
+) -> None:
+    """Declares the tab's contents. `on_screen`: see on_screen.py; `look`: its value is the page's theme; what
+    `opened` gets, the page shows as a run that was opened.
+    """
+    contents.build(SECTIONS)
     with gr.Column(elem_classes=follows("microscope")):
         gr.Markdown(ABOUT)
         lane = gr.Radio([(f"Lane {n + 1}", n) for n in range(MAX_LANES)], label="Lane", visible=False)
@@ -66,6 +83,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
         moment = gr.State(None)  # identifies what is drawn; nothing is redrawn while it stays the same
         rejections.build(on_screen, lane, moment, runs)
         with gr.Column(visible=False) as body:
+            gr.Markdown("## Round by round", elem_id="round-by-round")
             places = {}
             for row in ROWS:
                 with gr.Row():
@@ -76,8 +94,9 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
             what_if.build(on_screen, look, lane, moment, runs)
             losslessness.build(on_screen, look, lane, subject, runs, loader)
         machine = other_machine.build(on_screen, look, runs)
+        loops.build(on_screen, look, runs, loader)
     doctor.build(tab, on_screen, look, runs, loader)
-    acceptance.build(tab, on_screen, look, runs, loader)
+    acceptance.build(tab, on_screen, look, runs, loader, opened)
 
     def show_lane(value: str, theme: str, wanted: int | None, before: tuple | None) -> dict:
         nothing = {lane: gr.Radio(visible=False), body: gr.Column(visible=False)}

@@ -78,6 +78,13 @@ class Screen:
         return next((lane for lane in lanes if lane.index == wanted), next(iter(lanes), None))
 
 
+def any_lane(seen: Screen | None, wanted: int | None) -> Lane | None:
+    """The lane with index `wanted`, otherwise the first that drafts, or the first; None if there is none."""
+    lanes = seen.lanes if seen else []
+    chosen = next((one for one in lanes if one.index == wanted), None)
+    return chosen or (seen.drafting(None) if seen else None) or next(iter(lanes), None)
+
+
 def follows(tab: str) -> str:
     """The CSS class of the columns of a tab that follow the run."""
     return f"follows-{tab}"

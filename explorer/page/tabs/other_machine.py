@@ -48,7 +48,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
     """Declares the section. The returned function takes a listener, such as `field.change`, and makes the
     section redraw after it.
     """
-    gr.Markdown(f"## On another machine\n{ABOUT}")
+    gr.Markdown(f"## On another machine\n{ABOUT}", elem_id="another-machine")
     with gr.Row():
         device = gr.Dropdown(list(DEVICES), value=FIRST, label="Class of machine", min_width=190)
         of_device = [number("Device", name, getattr(DEVICES[FIRST], name)) for name in FIGURES]

@@ -40,37 +40,57 @@ ALONE = (
     "0.0.0.0 for other devices of your network, or with --share."
 )
 KEPT = (
-    "The app no longer has this run. The part of it that this page holds can still be saved: with Save run, "
-    "or with Save trace for one lane."
+    "The app no longer has this run. The part of it that this page holds can still be saved as Data, of the "
+    "whole run or of one lane."
 )
 SAVED = "Saved to your browser's downloads folder."
 AS_SHOWN = "as shown"  # the view that a lane shows on screen
 SHOWN = ("As shown", AS_SHOWN)
 OPENED = "(text) => ExplorerPage.app.traces.opened(JSON.parse(text))"
-WHOLE = {
-    "page": (
-        "Save page",
-        "One HTML file that replays the run without server or network, with slider, hover, inspector, and "
-        "the open lesson.",
+WHOLE = 0  # in place of the number of a lane: the whole run
+
+
+@dataclass(frozen=True)
+class Form:
+    """A kind of file: what the list calls it, what it holds, and which choices it has besides."""
+
+    label: str
+    says: str
+    options: tuple[str, ...] = ()  # names of fields of `Choice`
+
+
+FORMS = {
+    "page": Form(
+        "Page (HTML)",
+        "One file that replays the run without server or network, with slider, hover, inspector, the code "
+        "that ran, and the open lesson.",
     ),
-    "run": (
-        "Save run",
-        "All lanes and their settings as data (.json.gz), to be opened here again or read by a program.",
+    "data": Form(
+        "Data (JSON)",
+        "Every candidate, verdict and forward, with the settings, compressed: to be opened here again, or "
+        "read by a program.",
     ),
-    "costs": ("Save costs", "The cost table (.csv), one row per lane."),
+    "costs": Form("Costs (CSV)", "The cost table, one row per lane."),
+    "drafted": Form(
+        "Drafted tokens (CSV)", "One row per drafted token, with p, q, u and the cause of a rejection."
+    ),
+    "graph": Form(
+        "Graph", "A NetworkX graph of the lane, for Gephi, Graphviz or Python.", ("kind", "ending")
+    ),
+    "figure": Form(
+        "Figure (HTML)", "A view up to the step on show as a Plotly figure: zoom, hover, camera.", ("view",)
+    ),
+    "slide": Form(
+        "Slide (PNG, 16:9)", "A view of the run up to the step on show, broken into lines.", ("view",)
+    ),
+    "print": Form(
+        "Figure for print (SVG)",
+        "A view as wide as a paper's column, in letters of 8 pt and more, with its caption.",
+        ("view", "width"),
+    ),
 }
-OF_LANE = {
-    "trace": "Save trace",
-    "page": "Save lane's page",
-    "costs": "Save lane's costs",
-    "drafted": "Save drafted tokens",
-}
-PICTURES = {
-    "graph": "Save graph",
-    "figure": "Save figure",
-    "slide": "Save slide (16:9)",
-    "print": "Save figure for print",
-}
+OF_RUN = ("page", "data", "costs")  # what the whole run can be saved as; the others hold one lane
+FIGURES = ("figure", "slide", "print")  # forms that show a view
 FILES = [".json", ".jsonl", ".ndjson", ".gz", ".html", ".htm", ".txt", ".log", ".prom"]  # that can be opened
 GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies", "notes"]
 ENDINGS = [("GraphML", "graphml"), ("GEXF", "gexf"), ("DOT", "dot"), ("JSON", "json")]
@@ -80,16 +100,17 @@ PRINTED = [(f"{millimetres} mm, {name}", millimetres) for millimetres, name in P
 
 
 class Chosen(Asked):
-    """The lane and the view that are chosen in the tab."""
+    """What is chosen in the tab: the lane, none for the whole run, the kind of file, and the view."""
 
     lane: int | None = None
+    form: Literal["page", "data", "costs", "drafted", "graph", "figure", "slide", "print"] = "page"
     view: Name | None = None
 
 
 class Click(on_screen.OnScreen):
     """What the page reports at a click: the run on screen, its lanes, the views of all lanes of the run, the
-    page's theme, the open lesson, and what is chosen. The inputs for lane and view are empty, since Gradio
-    refuses a choice that is gone.
+    page's theme, the open lesson, and what is chosen. The inputs for lane, form and view are empty, since
+    Gradio refuses a choice that is gone.
     """
 
     views: Annotated[list[View | None], Field(max_length=MAX_LANES)]
@@ -108,9 +129,10 @@ class Upload(Asked):
 
 @dataclass(frozen=True)
 class Choice:
-    """The components in which a person chooses a lane, and a view or graph of it."""
+    """The components in which a person chooses what is saved, and how."""
 
-    lane: gr.Dropdown
+    of: gr.Dropdown
+    form: gr.Radio
     view: gr.Dropdown
     kind: gr.Dropdown
     ending: gr.Dropdown
@@ -145,22 +167,11 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped, follow: Folder | None =
             following.build(runs, follow, dropped.answer, says, OPENED)
         gr.Markdown("## Save")
         about = gr.Markdown(on_screen.READING)
-        buttons = []
+        choice = choices()
+        form_says = gr.Markdown(FORMS["page"].says, elem_classes="says")
         with gr.Row():
-            for form, (label, text) in WHOLE.items():
-                with gr.Column(min_width=220):
-                    buttons.append((form, button(label)))
-                    gr.Markdown(text, elem_classes="says")
-        gr.Markdown("### One lane")
-        with gr.Row():
-            choice = choices()
-        with gr.Row():
-            for form, label in OF_LANE.items():
-                buttons.append((f"{form} of lane", button(label)))
-        with gr.Row():
-            for form, label in PICTURES.items():
-                buttons.append((f"{form} of lane", button(label)))
-            show = gr.Button("Show figure", size="md", min_width=180)
+            save = gr.DownloadButton("Save", variant="primary", size="md", scale=0, min_width=160)
+            show = gr.Button("Show figure", size="md", scale=0, min_width=160, visible=False)
         with gr.Column(visible=False) as pictures:
             plot = gr.Plot(show_label=False, container=False, elem_id="traces-figure")
             words = gr.Markdown(elem_classes="unseen")  # for screen readers: the figure shows this sentence
@@ -168,66 +179,64 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped, follow: Folder | None =
                 for kind in ("PNG", "SVG"):
                     picture = gr.Button(f"Save as {kind}", size="md", scale=0, min_width=160)
                     picture.click(None, js=f"() => ExplorerPage.app.traces.picture({kind.lower()!r})")
-        for form, one in buttons:
-            save_on_click(runs, form, one, screen, choice, says)
+        save_on_click(runs, save, screen, choice, says)
         show.click(
             figure_drawer(runs),
-            [screen, choice.lane, choice.view],
+            [screen, choice.of, choice.form, choice.view],
             [pictures, plot, words, says],
-            js=report_screen("figure of lane"),
+            js=REPORT,
             api_visibility="private",
         )
         build_open(runs, screen, dropped, says)
         build_share(says)
-    ready = [*(one for _, one in buttons), show]
-    gr.on(
-        [screen.change, choice.lane.change],
-        run_follower(runs, len(ready)),
-        [screen, choice.lane],
-        [about, choice.lane, choice.view, *ready],
-        **UNTRACKED,
-        api_visibility="private",
-    )
-
-
-def button(label: str) -> gr.DownloadButton:
-    """Declares a button that makes a file and downloads it. It is active from the start, since what is on
-    screen is read at the click.
-    """
-    return gr.DownloadButton(label, size="md", min_width=180)
+    options = [choice.view, choice.kind, choice.ending, choice.width]
+    for changed, lane_leads in (([screen.change, choice.of.input], True), ([choice.form.input], False)):
+        gr.on(
+            changed,
+            run_follower(runs, lane_leads),
+            [screen, choice.of, choice.form],
+            [about, choice.of, choice.form, form_says, *options, save, show],
+            **UNTRACKED,
+            api_visibility="private",
+        )
 
 
 def choices() -> Choice:
-    """Declares the choices for one lane; lane and view are inactive until it is known which ones exist."""
-    lanes = [(f"Lane {number}", number) for number in range(1, MAX_LANES + 1)]
+    """Declares the choices. Which views there are is not known yet: what is on screen is read at a click."""
+    lanes = [("The whole run", WHOLE), *((f"Lane {number}", number) for number in range(1, MAX_LANES + 1))]
     views = [SHOWN, *((title, name) for name, title in titles().items())]
-    return Choice(
-        gr.Dropdown(lanes, value=1, label="Lane", min_width=180, interactive=False),
-        gr.Dropdown(views, value=AS_SHOWN, label="View of figures", min_width=180, interactive=False),
-        gr.Dropdown(GRAPHS, value=GRAPHS[0], label="Graph", min_width=120),
-        gr.Dropdown(ENDINGS, value=ENDINGS[0][1], label="Format of graphs", min_width=120),
-        gr.Dropdown(PRINTED, value=PRINTED[0][1], label="Width in print", min_width=120),
-    )
+    with gr.Row():
+        of = gr.Dropdown(lanes, value=WHOLE, label="Of", scale=1, min_width=240)
+        forms = [(form.label, name) for name, form in FORMS.items()]
+        form = gr.Radio(forms, value="page", label="As", scale=4, min_width=320, elem_id="traces-form")
+    with gr.Row():
+        return Choice(
+            of,
+            form,
+            gr.Dropdown(views, value=AS_SHOWN, label="View", min_width=240, visible=False),
+            gr.Dropdown(GRAPHS, value=GRAPHS[0], label="Graph", min_width=240, visible=False),
+            gr.Dropdown(ENDINGS, value=ENDINGS[0][1], label="Format", min_width=160, visible=False),
+            gr.Dropdown(PRINTED, value=PRINTED[0][1], label="Width", min_width=200, visible=False),
+        )
 
 
-def report_screen(form: str) -> str:
-    """JavaScript that replaces an event's first input by what is on screen at the click; the others stay."""
-    return f"(_, ...rest) => ExplorerPage.app.traces.wish({json.dumps(form)}, rest)"
+# Replaces the first input of an event by what is on screen at the click, and what was chosen in it.
+REPORT = "(_, ...chosen) => ExplorerPage.app.traces.wish(...chosen)"
 
 
 # ---- saving ------------------------------------------------------------------------------------------------
 
 
 def save_on_click(
-    runs: Runs, form: str, one: gr.DownloadButton, screen: gr.HTML, choice: Choice, says: gr.Markdown
+    runs: Runs, one: gr.DownloadButton, screen: gr.HTML, choice: Choice, says: gr.Markdown
 ) -> None:
-    """Makes a button save: a click makes the file, and the browser then downloads it."""
+    """Makes the button save: a click makes the file, and the browser then downloads it."""
 
     async def save(
-        click: str, lane: None, view: None, kind: str, ending: str, width: float
+        click: str, of: None, form: None, view: None, kind: str, ending: str, width: float
     ) -> tuple[str | None, str]:
         def make() -> str:
-            run, request = save_request(runs, form, click)
+            run, request = save_request(runs, click)
             asked = {"kind": kind, "ending": ending, "width_mm": width}
             file = save_file(runs, run, request.model_copy(update=asked))
             return write_served(one, file.name, file.data)
@@ -239,28 +248,32 @@ def save_on_click(
 
     done = one.click(
         save,
-        [screen, choice.lane, choice.view, choice.kind, choice.ending, choice.width],
+        [screen, choice.of, choice.form, choice.view, choice.kind, choice.ending, choice.width],
         [one, says],
-        js=report_screen(form),
+        js=REPORT,
         show_progress_on=says,
         api_visibility="private",
     )
     done.success(None, one, one, js=FETCH)
 
 
-def save_request(runs: Runs, form: str, click: str) -> tuple[Run, Save]:
+def save_request(runs: Runs, click: str) -> tuple[Run, Save]:
     """The run and the request that a click asks for. Raises Refusal with one sentence."""
     asked = read(Click, parsed(click.encode(errors="replace")))
-    lane, view = asked.chosen.lane, current(asked.chosen.view or AS_SHOWN)
+    lane, form, view = asked.chosen.lane, asked.chosen.form, current(asked.chosen.view or AS_SHOWN)
     if not runs.belongs(asked.run, asked.session):
         raise Refusal(GONE)
-    run, (form, of_lane) = runs.find(asked.run), (form.removesuffix(" of lane"), form.endswith(" of lane"))
-    seen = next((one for one in asked.lanes if one.number == lane), None) if of_lane else None
-    if of_lane and (seen is None or seen.lane >= len(run.records)):
+    run = runs.find(asked.run)
+    if not lane and form not in OF_RUN:
+        raise Refusal("Choose a lane: this kind of file holds one.")
+    if form == "data":
+        form = "trace" if lane else "run"
+    seen = next((one for one in asked.lanes if one.number == lane), None) if lane else None
+    if lane and (seen is None or seen.lane >= len(run.records)):
         raise Refusal(f"Lane {lane} has not been decoded yet; choose another, or press Run.")
     count = len(run.records)
     views = [*asked.views, *[None] * count][:count]
-    if seen and form in ("figure", "slide", "print") and view != AS_SHOWN:
+    if seen and form in FIGURES and view != AS_SHOWN:
         if view not in run.records[seen.lane].views():
             raise Refusal(f"Lane {lane} has no view {titles().get(view, view)}; choose another.")
         views[seen.lane] = view
@@ -285,11 +298,11 @@ def write_served(component: gr.components.Component, name: str, data: bytes) -> 
 def figure_drawer(runs: Runs) -> Callable:
     """Returns the event function that draws a view of a lane as a figure with its caption."""
 
-    async def draw(click: str, lane: None, view: None) -> tuple:
+    async def draw(click: str, of: None, form: None, view: None) -> tuple:
         def make() -> tuple:
             from visualizers.figures import caption  # on demand: plotly is slow to import
 
-            run, request = save_request(runs, "figure of lane", click)
+            run, request = save_request(runs, click)
             trace = runs.snapshot(run)[request.lane]
             shown = request.views[request.lane]
             figure = trace.figure(shown, min(request.step, len(trace.steps)), request.look)
@@ -307,31 +320,35 @@ def figure_drawer(runs: Runs) -> Callable:
     return draw
 
 
-def run_follower(runs: Runs, buttons: int) -> Callable:
-    """Returns the event function that updates the tab when the run on screen or the chosen lane changes: what
-    can be saved, which lanes there are, and which views the lane has.
+def run_follower(runs: Runs, lane_leads: bool) -> Callable:
+    """Returns the event function that updates the tab when the run on screen or a choice changes: what can be
+    saved, and which choices the kind of file has. Where the whole run is chosen and a
+    kind of file that holds one lane, `lane_leads` says which of the two stays.
     """
 
-    async def follow(value: str, number: int | None) -> list:
+    async def follow(value: str, number: int | None, form: str) -> list:
         try:
             seen = on_screen.screen(runs, value)
         except Malformed:  # not sent by our page
-            return [gr.skip()] * (3 + buttons)
+            return [gr.skip()] * 10
         except Refusal:
-            return [KEPT, gr.skip(), gr.skip(), *[gr.update(interactive=True)] * buttons]
+            return [KEPT, *[gr.skip()] * 7, gr.update(interactive=True), gr.skip()]
         lanes = {lane.number: lane for lane in seen.lanes} if seen else {}
-        number = number if number in lanes else min(lanes, default=1)
-        named = [(lane.title, lane.number) for lane in lanes.values()] or [("Lane 1", 1)]
-        views = lanes[number].record.views() if lanes else []
+        number = number if number in lanes else WHOLE
+        if not number and form not in OF_RUN:
+            number, form = (WHOLE, "page") if lane_leads else (min(lanes, default=WHOLE), form)
+        views = lanes[number].record.views() if number else []
+        named_views = [SHOWN, *((titles()[view], view) for view in views)]
+        options = FORMS[form].options
         return [
             sentence(seen),
-            gr.update(choices=named, value=number, interactive=bool(lanes)),
-            gr.update(
-                choices=[SHOWN, *((titles()[view], view) for view in views)],
-                value=AS_SHOWN,
-                interactive=bool(lanes),
-            ),
-            *(gr.update(interactive=bool(lanes)) for _ in range(buttons)),
+            gr.update(value=number),  # its choices stay: Gradio fails where a chosen one goes
+            gr.update(value=form),
+            FORMS[form].says,
+            gr.update(choices=named_views, value=AS_SHOWN, visible="view" in options),
+            *(gr.update(visible=name in options) for name in ("kind", "ending", "width")),
+            gr.update(interactive=bool(lanes)),
+            gr.update(visible=form in FIGURES, interactive=bool(lanes)),
         ]
 
     return follow

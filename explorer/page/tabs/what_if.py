@@ -25,7 +25,7 @@ NO_NUMBER = "Stop below takes a probability from 0 to 1."
 
 def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> None:
     """Declares the section; it follows `moment`, what the microscope shows of `lane`."""
-    gr.Markdown("## What if the draft had another shape?")
+    gr.Markdown("## What if the draft had another shape?", elem_id="another-shape")
     with gr.Row():
         widths = gr.Textbox(
             "3 2 1 1",

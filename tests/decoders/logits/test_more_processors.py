@@ -1,4 +1,6 @@
-"""DRY, top-n-sigma and XTC against their authors' algorithms, and a caller's own processors."""
+"""DRY, top-n-sigma and XTC against their authors' algorithms, penalties by counts, and a caller's own
+processors.
+"""
 
 import random
 
@@ -122,3 +124,18 @@ def test_processors_keep_a_distribution():
     scores = stack(torch.randn(1, 9, generator=torch.Generator().manual_seed(1)), [[1, 2, 1, 2]])
     assert scores.exp().sum().item() == pytest.approx(1.0)
     assert probabilities(scores).sum().item() == pytest.approx(1.0)
+
+
+def test_penalties_by_counts_are_of_the_new_text_only():
+    """vLLM: logits -= frequency_penalty * output_bin_counts; logits -= presence_penalty * output_mask."""
+    settings = {"frequency_penalty": 0.5, "presence_penalty": 1.25}
+    stack = processors(settings, V, ProcessorContext(V, prompt=2))
+    left = stack(torch.zeros(1, V), [[3, 3, 1, 1, 4]])[0]
+    assert left.tolist() == [0, -(2 * 0.5 + 1.25), 0, 0, -(0.5 + 1.25), 0]
+
+
+def test_penalties_by_counts_are_stages_of_their_own():
+    seen = []
+    stack = processors({"presence_penalty": 1.0, "frequency_penalty": 1.0}, V, ProcessorContext(V))
+    stack(torch.zeros(1, V), [[0]], lambda name, scores: seen.append(name))
+    assert seen == ["frequency_penalty"]  # all but the last

@@ -54,6 +54,7 @@ def test_a_branch_keeps_the_text_before_forces_a_token_and_goes_on_with_strategy
         "seed": 5,
         "begin": {"tokens": [*parent.output()[:3], 65], "forced": [3]},
     }
+    assert answer["flag"] == "token 4: b"
     assert run.state == "done" and parent.output() == run.records[1].trace.output()
 
 

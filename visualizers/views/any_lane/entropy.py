@@ -14,6 +14,7 @@ from visualizers import scene
 from visualizers.scene import sizes
 from visualizers.scene.layout import Columns, Layout, token_line
 from visualizers.scene.marks import Op
+from visualizers.scene.text_spans import LEGEND, TextSpans, bands
 from visualizers.scene.view import Header, has, view
 from visualizers.scene.words import cells, fit, probability
 
@@ -42,6 +43,8 @@ class Entropy:
         self.given: dict[int, str] = {}  # node that the lane began with -> "copied" or "person"
         # node -> (its most likely [token, logprob] pairs, bits)
         self.offers: dict[int, tuple[list, float]] = {}
+        self.spans = TextSpans(header)
+        self.columns: dict[int, int] = {}  # node -> its column
         self.column = 0  # committed tokens so far; the next one stands in column + 1
         self.ceiling = 6  # top of the bits panel; only ever grows, in steps of 2
         self.fork_bits = header.number("fork_entropy", FORK_BITS)
@@ -59,6 +62,7 @@ class Entropy:
                 ["symbol:dot", "●", "ink", "chosen = top, at −log₂ p"],
                 ["symbol:diamond", "◇", "ink", "chosen, not top"],
                 ["band:amber", "▮", "live", fork],
+                *LEGEND,
                 ["bar", "■", "soft", "top 5"],
             ],
         )
@@ -83,12 +87,14 @@ class Entropy:
     def _column(self, node: int, logprob: float | None) -> list[Op]:
         """All marks in the column of one committed token."""
         self.column += 1
+        self.columns[node] = self.column
         parent, token = self.tokens[node]
         top, bits = self.offers.get(parent, ([], None))
         x, key, likeliest = self.column, f"c{self.column}", not top or top[0][0] == token
         surprisal = None if logprob is None else max(0.0, -logprob / math.log(2))
         shared = {"hover": self._hover(token, surprisal, top, bits), "node": node}
         ops = self._grow(max(bits or 0.0, surprisal or 0.0))
+        ops += bands(self.spans.feed(node, token), self.columns, "bits")
         if bits is not None:
             ops.append(scene.Step(f"{key}-step", panel="bits", x=x, y=round(bits, 4), node=node))
             ops += self._bars(key, x, top, node)

@@ -18,6 +18,7 @@ from visualizers.analysis.distribution_stages import tolerated
 from visualizers.scene.layout import Layout
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
+from visualizers.scene.text_spans import TextSpans
 from visualizers.scene.verdict_marks import STATES
 from visualizers.scene.view import Header, view
 from visualizers.scene.words import probability
@@ -35,6 +36,8 @@ class Text:
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
         self.sentences, self.moments = Sentences(self.nodes), Moments(self.nodes)
+        self.spans = TextSpans(header)
+        self.forced: set[int] = set()  # tokens that the budget of thinking wrote
         self.source: dict[int, str] = {}
         self.logprob: dict[int, float | None] = {}
         self.entropy: dict[int, float] = {}  # of the target's distribution after a node
@@ -51,7 +54,7 @@ class Text:
 
     def head(self) -> Layout:
         """Title, question and the prompt's chips."""
-        nodes = self.nodes
+        nodes, parts = self.nodes, self.spans.of_prompt()
         ops = [
             scene.Chip(
                 f"p{i}",
@@ -59,6 +62,7 @@ class Text:
                 node=i,
                 text=nodes.text(i),
                 position=nodes.position[i],
+                part=parts.get(i),
                 **self._plain(i),
             )
             for i in range(len(self.header.prompt))
@@ -82,6 +86,8 @@ class Text:
                     self.entropy[event.node] = event.entropy
                 case Measure(name=ScoreName.WATERMARK):
                     marks[event.node] = event.level
+                case Measure(name=ScoreName.THINKING_BUDGET):
+                    self.forced.add(event.node)
                 case Rank(rank=1):
                     ranked = event.node
                 case Commit():
@@ -92,6 +98,7 @@ class Text:
                     spans[event.source] = "copied"
         ops = [*self._mark(spans), *self._commit(commits)]
         ops += [scene.Change(self.chips[n], span=mark) for n, mark in marks.items() if n in self.chips]
+        ops += self._belong([node for node, _ in commits])
         said = scene.Say(self.sentences.feed(step))
         return [*ops, *self._rewrite_tail(ranked), said, *self._moments(step)]
 
@@ -109,6 +116,15 @@ class Text:
         chips = {n: f"p{n}" if n < len(self.header.prompt) else self.chips.get(n) for n in spans}
         self.marked = [chip for chip in chips.values() if chip]
         return ops + [scene.Change(chips[n], span=span) for n, span in spans.items() if chips[n]]
+
+    def _belong(self, nodes: list[int]) -> list[Op]:
+        """What new tokens belong to; a delimiter or a loop is known only when it is whole."""
+        found: dict[int, dict] = {}
+        for node in nodes:
+            for other, fields in self.spans.feed(node, self.nodes.token.get(node, -1)).items():
+                found.setdefault(other, {}).update(fields)
+        chips = {n: f"p{n}" if n < len(self.header.prompt) else self.chips.get(n) for n in found}
+        return [scene.Change(chip, **found[n]) for n, chip in chips.items() if chip]
 
     def _commit(self, commits) -> list[Op]:
         ops = []
@@ -152,6 +168,8 @@ class Text:
         verdict = self.verdicts.get(node)
         if self.source.get(node) == "copied":
             return "prompt"  # given, not decoded
+        if node in self.forced:
+            return "forced"
         if node in self.tolerated:
             return "tolerated"
         return (

@@ -1,7 +1,9 @@
 """Acceptance over many prompts in the page: the numbers of the command, progress, limits, and the file."""
 
 import asyncio
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import gradio as gr
 import pytest
@@ -47,13 +49,33 @@ def test_it_shows_the_report_of_the_command(measured, loader):
         Settings(8, 3, 0.0, 0),
     )
     last = measured[-1]
-    assert next(value for one, value in last.items() if isinstance(one, gr.State) and value) == wanted
+    assert (
+        next(value for one, value in last.items() if isinstance(value, dict) and isinstance(one, gr.State))
+        == wanted
+    )
     shown = tables(last)
     assert shown["vLLM's metrics, by drafter"] == metric_table(wanted)
-    assert shown["Prompts, worst first"] == prompt_rows(wanted) and len(prompt_rows(wanted)) == 4
+    assert (
+        shown["Prompts, worst first: a click opens the lanes of a row"] == prompt_rows(wanted)
+        and len(prompt_rows(wanted)) == 4
+    )
     titles = [v.layout.title.text for one, v in last.items() if isinstance(one, gr.Plot)]
     assert len(titles) == 6 and "<b>Why rounds ended</b>" in titles[0]
     assert "**prompt\\_lookup**" in words(last) and "**layerskip**" in words(last)
+
+
+def test_a_click_on_a_prompt_opens_the_lanes_that_were_measured(events, measured, runs):
+    made = next(
+        value for one, value in measured[-1].items() if isinstance(value, list) and isinstance(one, gr.State)
+    )
+    visit, row = json.dumps({"session": "me" * 12}), SimpleNamespace(row_value=[2, "the cat"])
+    answer, says = asyncio.run(events["open_prompt"](visit, made, row))
+    found = json.loads(answer)
+    run = runs.find(found["run"])
+    assert says == "" and run.session == "me" * 12 and found["file"] == "prompt 2 of the report"
+    assert [one.trace for one in run.records] == [one.traces[1] for one in made]
+    answer, says = asyncio.run(events["open_prompt"](visit, None, row))
+    assert json.loads(answer)["error"] == says.replace("\\", "") == "The report is gone; measure it again."
 
 
 def test_it_says_how_far_it_is(measured):
@@ -107,7 +129,7 @@ def test_files_of_prompts_are_checked():
 
 
 def test_the_report_is_saved_as_the_command_s_page(events, measured):
-    found = next(value for one, value in measured[-1].items() if isinstance(one, gr.State) and value)
+    found = next(v for one, v in measured[-1].items() if isinstance(one, gr.State) and isinstance(v, dict))
     file = asyncio.run(events["saved"](found, "python -m explorer acceptance"))
     page = Path(file).read_text("utf-8")
     assert page.startswith("<!doctype html>") and "python -m explorer acceptance" in page

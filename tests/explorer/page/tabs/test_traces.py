@@ -58,43 +58,44 @@ def wish(**other) -> str:
 
 def save(
     tab,
-    label: str,
-    lane: int = 2,
+    form: str,
+    lane: int | None = 2,
     view: str = traces.AS_SHOWN,
     kind: str = "tokens",
     ending: str = "dot",
     width: float = 84,
     **other,
 ):
-    told = wish(chosen={"lane": lane, "view": view}, **other)
-    return tab.event(label, told, None, None, kind, ending, width)
+    told = wish(chosen={"lane": lane, "form": form, "view": view}, **other)
+    return tab.event("Save", told, None, None, None, kind, ending, width)
 
 
-def save_as(tab, label: str, told: str):
-    return tab.event(label, told, None, None, "tokens", "dot", 84)
+def save_as(tab, told: str):
+    return tab.event("Save", told, None, None, None, "tokens", "dot", 84)
 
 
 def show_figure(tab, lane: int, view: str = traces.AS_SHOWN, **other):
-    return tab.event("Show figure", wish(chosen={"lane": lane, "view": view}, **other), None, None)
+    told = wish(chosen={"lane": lane, "form": "figure", "view": view}, **other)
+    return tab.event("Show figure", told, None, None, None)
 
 
 @pytest.mark.parametrize(
-    ("label", "name"),
+    ("form", "lane", "name"),
     [
-        ("Save page", "once-upon-a-time.page.html"),
-        ("Save run", "once-upon-a-time.run.json.gz"),
-        ("Save costs", "once-upon-a-time.costs.csv"),
-        ("Save trace", "once-upon-a-time.lane-2.trace.json.gz"),
-        ("Save lane's page", "once-upon-a-time.lane-2.page.html"),
-        ("Save lane's costs", "once-upon-a-time.lane-2.costs.csv"),
-        ("Save drafted tokens", "once-upon-a-time.lane-2.drafted-tokens.csv"),
-        ("Save graph", "once-upon-a-time.lane-2.graph.dot"),
-        ("Save figure", "once-upon-a-time.lane-2.figure.html"),
-        ("Save figure for print", "once-upon-a-time.lane-2.draft-rounds.print.svg"),
+        ("page", None, "once-upon-a-time.page.html"),
+        ("data", None, "once-upon-a-time.run.json.gz"),
+        ("costs", None, "once-upon-a-time.costs.csv"),
+        ("data", 2, "once-upon-a-time.lane-2.trace.json.gz"),
+        ("page", 2, "once-upon-a-time.lane-2.page.html"),
+        ("costs", 2, "once-upon-a-time.lane-2.costs.csv"),
+        ("drafted", 2, "once-upon-a-time.lane-2.drafted-tokens.csv"),
+        ("graph", 2, "once-upon-a-time.lane-2.graph.dot"),
+        ("figure", 2, "once-upon-a-time.lane-2.figure.html"),
+        ("print", 2, "once-upon-a-time.lane-2.draft-rounds.print.svg"),
     ],
 )
-def test_each_button_makes_a_file_in_a_folder_that_nobody_can_guess(tab, label, name):
-    (path, says), (again, _) = save(tab, label), save(tab, label)
+def test_each_kind_makes_a_file_in_a_folder_that_nobody_can_guess(tab, form, lane, name):
+    (path, says), (again, _) = save(tab, form, lane), save(tab, form, lane)
     file = Path(path)
     assert file.name == name and says == traces.SAVED and again != path
     assert file.parent.parent == tab.folder and len(file.parent.name) == 32
@@ -140,7 +141,7 @@ def test_a_figure_shows_the_view_and_the_steps_that_are_on_screen_or_the_view_th
     ("other", "lane", "says"),
     [
         ({}, 3, "Lane 3 has not been decoded yet"),
-        ({}, None, "has not been decoded yet"),
+        ({}, None, "Choose a lane"),
         ({"run": "nobody's"}, 1, "is gone"),
         ({"lanes": [{**SEEN[0], "lane": 7}]}, 1, "has not been decoded yet"),
         ({"views": ["film", None]}, 1, "must be the name of a view"),
@@ -150,42 +151,60 @@ def test_a_figure_shows_the_view_and_the_steps_that_are_on_screen_or_the_view_th
     ],
 )
 def test_what_cannot_be_saved_is_one_sentence_and_no_file(tab, other, lane, says):
-    path, told = save(tab, "Save trace", lane, **other)
+    path, told = save(tab, "graph", lane, **other)
     assert path is None and says in told.replace("\\", "") and told.endswith(".")
     assert not list(tab.folder.iterdir())
 
 
 def test_words_of_a_stranger_are_one_sentence(tab):
     for odd in ("", "\ud800 {", "[]", "null", "[" * 10_000):
-        for label in ("Save run", "Save figure"):
-            path, told = save_as(tab, label, odd)
-            assert path is None and told.endswith(".") and len(told) < 200
-        assert tab.event("Show figure", odd, None, None)[3]
+        path, told = save_as(tab, odd)
+        assert path is None and told.endswith(".") and len(told) < 200
+        assert tab.event("Show figure", odd, None, None, None)[3]
 
 
 def test_a_stranger_saves_and_follows_nothing_of_mine(tab):
     mine = tab.runs.show(recorded_runs.traces(), ME, asked=recorded_runs.setup())
-    assert save(tab, "Save run", run=mine.id)[0]
-    for label in ("Save run", "Save trace", "Save graph"):
-        path, says = save(tab, label, run=mine.id, session=STRANGER)
+    assert save(tab, "data", None, run=mine.id)[0]
+    for form, lane in (("data", None), ("data", 2), ("graph", 2)):
+        path, says = save(tab, form, lane, run=mine.id, session=STRANGER)
         assert path is None and says == traces.escaped(GONE)
     assert show_figure(tab, 1, run=mine.id, session=STRANGER)[3]
 
 
-def test_what_can_be_saved_follows_the_run_on_screen(tab):
+@pytest.fixture
+def follow(tab):
+    """follow(value, lane, form, lane_leads): what the tab's components become."""
+
+    def go(value: str, lane: int, form: str, lane_leads: bool = True) -> list:
+        return asyncio.run(traces.run_follower(tab.runs, lane_leads)(value, lane, form))
+
+    return go
+
+
+def test_what_can_be_saved_follows_the_run_on_screen_and_what_is_chosen(follow):
     value = {"session": ME, "run": "example", "state": "done", "lanes": SEEN}
-    about, lane, view, *ready = tab.event("Lane", json.dumps(value), 2)
+    about, of, form, says, view, kind, ending, width, save, show = follow(json.dumps(value), 2, "print")
     assert about == "The stored run: 2 lanes."
-    assert lane["choices"] == [("1 Beam search", 1), ("2 Speculative decoding", 2)] and lane["value"] == 2
+    assert of["value"] == 2
+    assert form["value"] == "print" and says == traces.FORMS["print"].says
     names = [name for _, name in view["choices"]]
     assert names[0] == traces.AS_SHOWN and "one_round" in names and "beam_tree" not in names
-    assert all(one["interactive"] for one in ready)
-    about, lane, _, *ready = tab.event("Lane", "", 2)
-    assert about == traces.NOTHING and lane["value"] == 1 and not any(one["interactive"] for one in ready)
-    about, _, _, *ready = tab.event("Lane", json.dumps(value | {"run": "nobody's"}), 2)
-    assert about == traces.KEPT and all(one["interactive"] for one in ready)  # the page saves what it has
-    nonsense = tab.event("Lane", json.dumps(value | {"lanes": "all"}), 2)
+    assert [one["visible"] for one in (view, kind, ending, width, show)] == [True, False, False, True, True]
+    assert save["interactive"]
+    about, of, *_, save, _ = follow("", 2, "page")
+    assert about == traces.NOTHING and of["value"] == 0 and not save["interactive"]
+    about, *_, save, _ = follow(json.dumps(value | {"run": "nobody's"}), 2, "page")
+    assert about == traces.KEPT and save["interactive"]  # the page saves what it has
+    nonsense = follow(json.dumps(value | {"lanes": "all"}), 2, "page")
     assert nonsense == [gr.skip()] * len(nonsense)
+
+
+@pytest.mark.parametrize(("lane_leads", "now"), [(True, (0, "page")), (False, (1, "graph"))])
+def test_a_kind_of_file_that_holds_a_lane_goes_with_a_lane(follow, lane_leads, now):
+    value = {"session": ME, "run": "example", "state": "done", "lanes": SEEN}
+    _, of, form, *_ = follow(json.dumps(value), 0, "graph", lane_leads)
+    assert (of["value"], form["value"]) == now
 
 
 def test_before_it_knows_the_run_it_says_neither_that_there_is_one_nor_that_there_is_none(runs):

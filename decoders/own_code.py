@@ -1,0 +1,126 @@
+"""Which lines of a strategy run: the stack of its own functions, read from Python's frames.
+
+A strategy's own functions are those of the families' folders and of the files that declare strategies of
+users. Lanes, engines and what else they call are left out. Knows no events.
+"""
+
+import inspect
+import itertools
+import linecache
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+
+from decoders.strategy_files import FAMILIES
+from decoders.trace.code import Code, Function, Line
+
+# Of each function on the stack, innermost first: the number of its code, and the instruction that runs.
+Stack = tuple[int, ...]
+
+PACKAGE = Path(__file__).parent
+# They only pass on: the generator that runs the rounds of a pair, what writes a draft's tokens down, and what
+# stands for the lane in a batch of texts.
+PASSES_ON = {
+    "speculative.<locals>.register.<locals>.run",
+    *(f"Draft.{name}" for name in ("propose", "prune", "record")),
+    *(f"Text.{name}" for name in ("propose", "verdict", "commit", "distribution", "note")),
+}
+FOLDERS = tuple(f"{PACKAGE / family}/" for family in FAMILIES)
+WITHOUT_NAME = "<"  # a comprehension or lambda, which stands in the lines of the function around it
+BEGINS = re.compile(r"\s*(async )?def ")  # below the decorators, with which a function's lines begin
+
+OWN, OTHER, BOTTOM = 1, 2, 3  # a strategy's; anybody's; the step of a lane, which a strategy runs in
+
+_files: set[str] = set()  # of strategies that are not in the package
+_codes: dict[int, CodeType] = {}  # every code that was met: kept, so that no other gets its number
+_kinds: dict[int, int] = {}
+
+
+def declared_in(run: Callable) -> None:
+    """The file of this generator, or of the function that it wraps, declares a strategy."""
+    file = inspect.unwrap(run).__code__.co_filename
+    if not file.startswith(str(PACKAGE)):
+        _files.add(file)
+
+
+def stack() -> Stack:
+    """The strategy's own functions that run now, below the caller; empty where none of them does. It takes
+    about a microsecond, so lines and sources are looked up later, once for each place.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    own: Stack = ()
+    while frame is not None:
+        kind = _kinds.get(id(frame.f_code)) or look_at(frame.f_code)
+        if kind is OWN:
+            own += (id(frame.f_code), frame.f_lasti)
+        elif kind is BOTTOM:
+            break
+        frame = frame.f_back
+    return own
+
+
+def look_at(code: CodeType) -> int:
+    """Whose a code is: OWN, OTHER, or BOTTOM for the step of a lane."""
+    kind, package = OTHER, code.co_filename.startswith(FOLDERS)
+    if code.co_filename in _files or (package and code.co_qualname not in PASSES_ON):
+        kind = OWN
+    if code.co_name.startswith(WITHOUT_NAME):
+        kind = OTHER
+    if code.co_qualname == "Lane.advance":
+        kind = BOTTOM
+    _codes[id(code)] = code
+    _kinds[id(code)] = kind
+    return kind
+
+
+class Places:
+    """The places of a lane's strategy, numbered as they are met, in the `Code` of its trace."""
+
+    def __init__(self, code: Code):
+        self.code = code
+        self.places: dict[Stack, int] = {(): -1}
+        self.functions: dict[int, int] = {}
+
+    def here(self) -> int:
+        """The number of the place at which the strategy stands now; -1 if none of its functions runs."""
+        return self.of(stack())
+
+    def of(self, found: Stack) -> int:
+        """The number of the place at which the stack stood; -1 if it was empty."""
+        place = self.places.get(found)
+        if place is None:
+            place = len(self.code.places)
+            pairs = list(zip(found[::2], found[1::2], strict=True))[::-1]
+            self.code.places.append([self._line(_codes[number], at) for number, at in pairs])
+            self.places[found] = place
+        return place
+
+    def _line(self, code: CodeType, instruction: int) -> Line:
+        number = self.functions.get(id(code))
+        if number is None:
+            number = self.functions[id(code)] = len(self.code.functions)
+            self.code.functions.append(function_of(code))
+        first, last, *_ = next(itertools.islice(code.co_positions(), instruction // 2, None))
+        first = first or code.co_firstlineno
+        return [number, first, last or first]
+
+
+def function_of(code: CodeType) -> Function:
+    """A function with its source, without decorators; empty where Python has no source."""
+    lines = linecache.getlines(code.co_filename)
+    first, last = code.co_firstlineno, last_line(code)
+    while first < last and not BEGINS.match("".join(lines[first - 1 : first])):
+        first += 1
+    path = Path(code.co_filename)
+    inside = path.is_relative_to(PACKAGE.parent) and path.is_relative_to(PACKAGE)
+    name = path.relative_to(PACKAGE.parent).as_posix() if inside else path.name
+    return Function(code.co_qualname, name, first, "".join(lines[first - 1 : last]))
+
+
+def last_line(code: CodeType) -> int:
+    """The last line of a code and of those inside it."""
+    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
+    own = [line for _, _, line in code.co_lines() if line is not None]
+    return max([code.co_firstlineno, *own, *map(last_line, inner)])
