@@ -6,15 +6,20 @@ Knows the listing of method_cards, nothing of the page.
 import re
 
 
-def matches(words: str, *texts: str) -> int | None:
-    """The rank of a match, 0 best: n if every search word begins a word of the first n + 1 texts, which are
-    in order of importance. None if one is in none of them. "top-k" also matches "top k" and "topk".
+def matches(words: str, *texts: str) -> tuple[int, int] | None:
+    """The rank of a match, (0, 0) best: n if every search word begins a word of the first n + 1 texts, which
+    are in order of importance, and how many of the words begin none of the first text, so that a paper's title
+    finds the method that is called like it first. None if one is in none of them. "top-k" also matches "top k"
+    and "topk".
     """
     wanted = [re.compile(rf"(?<![^\W_]){joined(word)}", re.IGNORECASE) for word in words.split()]
+    missing = 0
     for rank in range(1, len(texts) + 1):
         text = " ".join(texts[:rank]).replace("_", " ")
-        if all(one.search(text) or one.search(text.replace("-", "")) for one in wanted):
-            return rank - 1
+        found = [one.search(text) or one.search(text.replace("-", "")) for one in wanted]
+        missing = found.count(None) if rank == 1 else missing
+        if all(found):
+            return rank - 1, missing
     return None
 
 

@@ -90,6 +90,12 @@ def test_a_name_that_people_know_finds_the_method(words):
     assert found(words)[: len(names)] == [method for method in METHODS if method["name"] in names]
 
 
+def test_the_title_of_a_paper_finds_the_method_that_is_called_like_it_first():
+    title = "Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads"
+    names = [method["name"] for method in found(title)]
+    assert names[0] == "medusa" and "fragments" in names
+
+
 def test_papers_are_found_by_author_year_and_short_name():
     rows = papers.papers()
     for words, title in (
@@ -102,6 +108,6 @@ def test_papers_are_found_by_author_year_and_short_name():
 
 
 def test_a_hyphen_may_be_left_out_and_a_word_is_not_found_in_the_middle_of_another():
-    assert search.matches("topk", "top-k") == search.matches("top-k", "top k") == 0
+    assert search.matches("topk", "top-k") == search.matches("top-k", "top k") == (0, 0)
     assert search.matches("ram", "n-gram") is None
-    assert search.matches("gram", "n-gram") == 0
+    assert search.matches("gram", "n-gram") == (0, 0)
