@@ -8,9 +8,9 @@ import re
 
 def matches(words: str, *texts: str) -> tuple[int, int] | None:
     """The rank of a match, (0, 0) best: n if every search word begins a word of the first n + 1 texts, which
-    are in order of importance, and how many of the words begin none of the first text, so that a paper's title
-    finds the method that is called like it first. None if one is in none of them. "top-k" also matches "top k"
-    and "topk".
+    are in order of importance, and how many of the words begin none of the first text, so that the title of a
+    paper finds the method that is called like it first. None if one is in none of them. "top-k" also matches
+    "top k" and "topk".
     """
     wanted = [re.compile(rf"(?<![^\W_]){joined(word)}", re.IGNORECASE) for word in words.split()]
     missing = 0

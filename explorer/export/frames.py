@@ -107,7 +107,7 @@ def code_html() -> Html:
             button("codeEarlier", "◂", EARLIER, label="The event before"),
             button("codeLater", "▸", LATER, label="The next event"),
             h("span", part("codeCount", "code-count")),
-            h("b", part("codeEvent") | {"role": "status"}),
+            h("span", part("codeEvent", "code-event") | {"role": "status"}),
             h("span", part("codeValues", "code-values")),
             h("span", part("codeWhy", "code-why")),
         ),

@@ -16,6 +16,7 @@ from pathlib import Path
 from decoders.packages import assets
 
 FOLDER = assets() / "lessons"
+LOOKS = ("light", "dark")  # of a picture
 READING, LOOKING = 200, 0.75  # words a minute; minutes for the picture and the guess at each stop
 
 

@@ -12,9 +12,8 @@ from decoders.models.catalog import DRAFT, TARGET
 from decoders.trace.trace import Trace
 from explorer.lessons.facts import Reading
 from explorer.lessons.lesson import find, find_place, lessons
-from explorer.lessons.path import picture_file
+from explorer.lessons.path import LOOKS, picture_file
 from explorer.runs.model_pool import Loader
-from visualizers.figures.theme import THEMES
 from visualizers.figures.thumbnail import thumbnail
 
 
@@ -37,7 +36,7 @@ def publish(names: list[str]) -> None:
     make = lane_maker(loader)
     for lesson in map(find, names):
         traces = [lane.run() for lane in make(check(lesson["setup"]))]
-        for look in THEMES:
+        for look in LOOKS:
             file = picture_file(lesson["name"], look)
             file.parent.mkdir(exist_ok=True)
             files.write(file, picture(lesson, traces, look))

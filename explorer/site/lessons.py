@@ -5,13 +5,12 @@ from itertools import product
 
 from decoders.models.catalog import DRAFT, TARGET
 from explorer.lessons import lesson as lessons_of
-from explorer.lessons.path import chapters, picture_file
+from explorer.lessons.path import LOOKS, chapters, picture_file
 from explorer.markup import Html, h
 from explorer.page.tabs.lessons import lesson_path
 from explorer.runs.model_pool import Loader
 from explorer.site.pages import Site, content, heading
 from explorer.site.replays import replay_page
-from visualizers.figures.theme import THEMES
 
 SAYS = (
     "Each lesson stops a real run where something interesting happens, asks a question, and answers it from "
@@ -76,7 +75,7 @@ def list_page(site: Site, names: list[str]) -> None:
     for part in chapters():
         members = [lesson for lesson in part["lessons"] if lesson["name"] in names]
         parts += [{**part, "lessons": members}] if members else []
-    for name, look in product(names, THEMES):
+    for name, look in product(names, LOOKS):
         if picture_file(name, look).exists():
             site.write(f"lessons/pictures/{name}.{look}.svg", picture_file(name, look).read_bytes())
     body = content(heading("Lessons"), lesson_path(link, picture, parts))
@@ -91,8 +90,8 @@ def link(lesson: dict) -> Html:
 
 def picture(name: str) -> str:
     """The picture of a lesson's first stop in the page's theme; "" if none is stored."""
-    if not picture_file(name, THEMES[0]).exists():
+    if not picture_file(name, LOOKS[0]).exists():
         return ""
     file = f"lessons/pictures/{name}"
-    looks = ({"class": f"in-{look}", "src": f"{file}.{look}.svg", "alt": ""} for look in THEMES)
+    looks = ({"class": f"in-{look}", "src": f"{file}.{look}.svg", "alt": ""} for look in LOOKS)
     return "".join(h("img", {**look, "loading": "lazy"}) for look in looks)

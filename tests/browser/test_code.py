@@ -54,7 +54,7 @@ def test_a_rejection_lights_the_line_of_its_rule_with_p_q_u_and_the_step_of_the_
     )
     while page.evaluate("decodingExplorer.app.lanes[0].shown") < step:
         page.keyboard.press("n")
-    expect(page.locator(".code-bar b")).to_contain_text("rejected")
+    expect(page.locator(".code-event")).to_contain_text("rejected")
     assert lit(page).startswith("return TokenTest(")
     values = dict(text.split() for text in page.locator(".code-values span").all_text_contents())
     for name in "pqu":
@@ -73,7 +73,7 @@ def test_the_drawer_follows_the_picture_the_slider_and_the_next_run(drawer):
     page.evaluate("node => decodingExplorer.app.lanes[0].code.point(node)", node)
     expect(page.locator(".code-count")).not_to_have_text("")
     run(page, tokens=8)
-    expect(page.locator(".code-bar b")).not_to_have_text("")
+    expect(page.locator(".code-event")).not_to_have_text("")
     steps = page.evaluate("decodingExplorer.app.lanes[0].code.steps.length")
     assert steps == len(trace(page, 0)["steps"])
     page.locator(".code-lines").press("Escape")
@@ -90,7 +90,7 @@ def test_a_lesson_points_at_the_line_and_a_saved_page_has_it(again, tmp_path, ch
     for _ in range(2):  # to the second stop
         forward.click()
     page.get_by_role("button", name="Show its line of code").click()
-    expect(page.locator(".code-bar b")).to_contain_text("rejected")
+    expect(page.locator(".code-event")).to_contain_text("rejected")
     line = lit(page)
     assert line.startswith("return TokenTest(")
     with page.expect_download() as download:
@@ -104,7 +104,7 @@ def test_a_lesson_points_at_the_line_and_a_saved_page_has_it(again, tmp_path, ch
     saved.wait_for_function("window.decodingExplorer && decodingExplorer.drawn")
     saved.keyboard.press("Home")
     saved.keyboard.press("c")
-    while "rejected" not in (saved.locator(".code-bar b").text_content() or ""):
+    while "rejected" not in (saved.locator(".code-event").text_content() or ""):
         saved.keyboard.press("n")
     assert lit(saved) == line
     context.close()

@@ -22,7 +22,7 @@ from visualizers.analysis.comparison import compare
 from visualizers.figures.theme import theme
 
 SIZES = pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
-MAX_BYTES = 5.25 * 10**6
+MAX_BYTES = 5.5 * 10**6
 
 
 @pytest.fixture(scope="module")

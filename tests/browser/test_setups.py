@@ -160,7 +160,7 @@ def test_the_button_of_a_lane_names_the_strategy_that_was_chosen(again):
     expect(buttons.first).to_have_text("1 Sampling")
     press(page, "Run")
     page.wait_for_function("decodingExplorer.state === 'done'")
-    expect(buttons).to_have_text(["1 Sampling", re.compile("^2 ")])
+    expect(buttons).to_have_text(["1 Sampling", re.compile("^2 "), "+ Lane"])
     assert page.evaluate("decodingExplorer.lanes[0].strategy") == "sample"
 
 

@@ -9,7 +9,7 @@ import json
 import shlex
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gradio as gr
 
@@ -27,7 +27,9 @@ from explorer.page_requests import Session
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
 from explorer.schema import Asked, parsed, read
-from visualizers.analysis.acceptance_report import Measured
+
+if TYPE_CHECKING:
+    from visualizers.analysis.acceptance_report import Measured
 
 MANY, DRAFT_SIZE = 40, 2_000_000  # maximum prompts of a report here; maximum parameters of an offered draft
 SLICE_SECONDS, AT_ONCE = 0.2, 2  # between two progress updates; simultaneous reports of all visitors
@@ -363,7 +365,7 @@ def begin(
     text: str | None,
     names: list[str],
     how: Any,
-    made: list[Measured],
+    made: "list[Measured]",
 ) -> tuple[Iterator, int, str]:
     """Prepares the requested report: returns an iterator that measures it piece by piece, the number of texts
     that it decodes, and its target's name; `made` gets what it measures. Raises Refusal with one sentence if

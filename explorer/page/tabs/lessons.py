@@ -13,10 +13,9 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from explorer.lessons.lesson import lessons
-from explorer.lessons.path import chapters, picture_file
+from explorer.lessons.path import LOOKS, chapters, picture_file
 from explorer.markup import Html, h
 from explorer.page.tabs.method_rows import PICTURES, thumbnail
-from visualizers.figures.theme import THEMES
 
 ABOUT = (
     "Each lesson decodes a prompt in the page's own lanes and stops where something interesting happens. It "
@@ -93,7 +92,7 @@ def button(lesson: dict) -> Html:
 
 def picture(name: str) -> str:
     """The picture of a lesson's first stop in the page's theme; "" if none is stored."""
-    return thumbnail(name, "", KIND) if picture_file(name, THEMES[0]).exists() else ""
+    return thumbnail(name, "", KIND) if picture_file(name, LOOKS[0]).exists() else ""
 
 
 def routes() -> list[Route]:
@@ -101,7 +100,7 @@ def routes() -> list[Route]:
 
     async def served(request: Request) -> Response:
         name, look = request.path_params["name"], request.path_params["look"]
-        if name not in lessons() or look not in THEMES or not picture_file(name, look).exists():
+        if name not in lessons() or look not in LOOKS or not picture_file(name, look).exists():
             return Response("There is no such picture.", status_code=404, media_type="text/plain")
         # the address contains the start time of the app, so browsers may cache the picture
         headers = {"Cache-Control": "public, max-age=31536000, immutable"}

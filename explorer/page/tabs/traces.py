@@ -197,6 +197,7 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped, follow: Folder | None =
             [screen, choice.of, choice.form],
             [about, choice.of, choice.form, form_says, *options, save, show],
             **UNTRACKED,
+            trigger_mode="always_last",
             api_visibility="private",
         )
 

@@ -39,6 +39,7 @@ class Remembering:
     generation: dict = field(default_factory=dict)
     rows: dict[tuple[int, ...], torch.Tensor] = field(default_factory=dict)
     token_key: str = "one for both"
+    chat_template: str | None = None
     model_kind: str = "causal"
 
     def companion(self, wanted: str) -> "Remembering | None":
