@@ -7,6 +7,7 @@ users. Lanes, engines and what else they call are left out. Knows no events.
 import inspect
 import itertools
 import linecache
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -27,7 +28,7 @@ PASSES_ON = {
     *(f"Draft.{name}" for name in ("propose", "prune", "record")),
     *(f"Text.{name}" for name in ("propose", "verdict", "commit", "distribution", "note")),
 }
-FOLDERS = tuple(f"{PACKAGE / family}/" for family in FAMILIES)
+FOLDERS = tuple(f"{PACKAGE / family}{os.sep}" for family in FAMILIES)
 WITHOUT_NAME = "<"  # a comprehension or lambda, which stands in the lines of the function around it
 BEGINS = re.compile(r"\s*(async )?def ")  # below the decorators, with which a function's lines begin
 

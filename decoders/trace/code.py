@@ -9,6 +9,7 @@ from typing import Any
 
 NOWHERE = -1  # the place of an event that none of the strategy's own functions recorded
 MAX_FUNCTIONS, MAX_PLACES = 1000, 20_000
+MAX_SOURCE = 40_000  # characters of a function; a file with a longer one is read without its code
 Line = list[int]  # [function, first line, last line] of what runs
 
 
@@ -45,12 +46,13 @@ class Code:
 
 
 def fits(record: dict[str, Any], events: list[int]) -> bool:
-    """Whether the code of a trace, as JSON, belongs to its steps, which have so many events each: who cuts
-    steps out of a file may leave the code as it was.
+    """Whether the code of a trace, as JSON, is of usual size and belongs to its steps, which have so many
+    events each: who cuts steps out of a file may leave the code as it was.
     """
     functions, places = range(len(record["functions"])), range(NOWHERE, len(record["places"]))
     return (
         [len(step) for step in record["steps"]] == events
+        and all(len(function["source"]) <= MAX_SOURCE for function in record["functions"])
         and all(at in places for step in record["steps"] for at in step)
         and all(len(line) == 3 and line[0] in functions for place in record["places"] for line in place)
     )

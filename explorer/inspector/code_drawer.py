@@ -114,10 +114,12 @@ def element_of(lexed: tuple[_TokenType, str]) -> str | None:
 
 
 def docstring(source: str) -> range:
-    """Which lines of a function are its docstring."""
+    """Which lines of a function are its docstring; none where Python cannot read it, since an opened file may
+    have anything there.
+    """
     try:
         first = ast.parse(textwrap.dedent(source)).body[0].body[0]
-    except (SyntaxError, IndexError, AttributeError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError, AttributeError):
         return range(0)
     is_text = isinstance(first, ast.Expr) and isinstance(getattr(first, "value", None), ast.Constant)
     return range(first.lineno - 1, first.end_lineno) if is_text else range(0)

@@ -123,4 +123,6 @@ def test_code_is_saved_and_read_and_left_out_where_steps_were_cut():
     assert from_json(record | {"steps": record["steps"][:1]}).code is None
     wrong = record["code"] | {"places": [[[99, 1, 1]]] * len(record["code"]["places"])}
     assert from_json(record | {"code": wrong}).code is None
+    long = [function | {"source": "x" * 50_000} for function in record["code"]["functions"]]
+    assert from_json(record | {"code": record["code"] | {"functions": long}}).code is None
     assert isinstance(trace.code, Code)

@@ -1,5 +1,8 @@
 """What the drawer with the code that runs is made of."""
 
+import pytest
+
+from decoders.trace.code import Function
 from decoders.trace.events import Verdict
 from decoders.trace.trace import Trace
 from explorer.inspector.code_drawer import NO_CODE, docstring, drawer, highlighted, shown
@@ -52,4 +55,12 @@ def test_source_is_escaped_and_its_texts_go_over_lines():
     first, second = highlighted('x = """<b>\ny"""  # <i>\n')
     assert first == 'x = <em>"""&lt;b&gt;</em>'
     assert second.startswith("<em>y") and second.endswith("<i># &lt;i&gt;</i>")
-    assert docstring("not python (") == range(0)
+
+
+@pytest.mark.parametrize(
+    "source", ["", "not python (", "\0", "(" * 40_000, "-" * 40_000 + "1", "def f():\n" * 900]
+)
+def test_a_function_that_is_no_python_is_shown_as_text(source):
+    assert docstring(source) == range(0)
+    html = shown(Function("<b>f", "my.py", 1, source))["html"]
+    assert html.startswith("<li") and "<b>f" not in html
