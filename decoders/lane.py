@@ -28,7 +28,7 @@ from decoders.limits import AtLimit, Limits, NoNumbers
 from decoders.logits.distributions import Processors, processors
 from decoders.model_interface import Model
 from decoders.observers import observers_of
-from decoders.own_code import Places, Stack
+from decoders.own_code import Places, Stack, step_of_lane
 from decoders.plan import Plan, plan_of
 from decoders.recorder import Recorder
 from decoders.refusal import Refusal
@@ -133,6 +133,7 @@ class Lane(Recorder):
 
     # ---- control ----------------------------------------------------------------------------------------
 
+    @step_of_lane
     def advance(self) -> Step | None:
         """Runs the strategy to the end of its next step. Returns it, or None once the lane has ended."""
         if self.trace.ended is not None:

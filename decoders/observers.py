@@ -14,8 +14,7 @@ from decoders.observer import Observer
 
 def observers_of(lane: Any, memory: LaneMemory | None) -> list[Observer]:
     """The observers that a lane's parameters ask for. Forbidden tokens are looked for in every lane, since a
-    strategy may constrain it itself; attention too, where the engine gives it, and the
-    spans of reasoning.
+    strategy may constrain it itself; attention too, where the engine gives it, and spans of reasoning.
     """
     vocabulary = lane.models["target"].engine.vocabulary
     wanted = (

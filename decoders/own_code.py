@@ -13,21 +13,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import TypeVar
 
 from decoders.strategy_files import FAMILIES
-from decoders.trace.code import Code, Function, Line
+from decoders.trace.code import NOWHERE, Code, Function, Line
+
+F = TypeVar("F", bound=Callable)
 
 # Of each function on the stack, innermost first: the number of its code, and the instruction that runs.
 Stack = tuple[int, ...]
 
 PACKAGE = Path(__file__).parent
-# They only pass on: the generator that runs the rounds of a pair, what writes a draft's tokens down, and what
-# stands for the lane in a batch of texts.
-PASSES_ON = {
-    "speculative.<locals>.register.<locals>.run",
-    *(f"Draft.{name}" for name in ("propose", "prune", "record")),
-    *(f"Text.{name}" for name in ("propose", "verdict", "commit", "distribution", "note")),
-}
 FOLDERS = tuple(f"{PACKAGE / family}{os.sep}" for family in FAMILIES)
 WITHOUT_NAME = "<"  # a comprehension or lambda, which stands in the lines of the function around it
 BEGINS = re.compile(r"\s*(async )?def ")  # below the decorators, with which a function's lines begin
@@ -44,6 +40,18 @@ def declared_in(run: Callable) -> None:
     file = inspect.unwrap(run).__code__.co_filename
     if not file.startswith(str(PACKAGE)):
         _files.add(file)
+
+
+def passes_on(function: F) -> F:
+    """Decorator of a function that only passes on what a strategy records: the place is its caller's."""
+    keep(function.__code__, OTHER)
+    return function
+
+
+def step_of_lane(function: F) -> F:
+    """Decorator of the function that runs the steps of a lane: nothing below it is a strategy's."""
+    keep(function.__code__, BOTTOM)
+    return function
 
 
 def stack() -> Stack:
@@ -63,16 +71,14 @@ def stack() -> Stack:
 
 
 def look_at(code: CodeType) -> int:
-    """Whose a code is: OWN, OTHER, or BOTTOM for the step of a lane."""
-    kind, package = OTHER, code.co_filename.startswith(FOLDERS)
-    if code.co_filename in _files or (package and code.co_qualname not in PASSES_ON):
-        kind = OWN
-    if code.co_name.startswith(WITHOUT_NAME):
-        kind = OTHER
-    if code.co_qualname == "Lane.advance":
-        kind = BOTTOM
-    _codes[id(code)] = code
-    _kinds[id(code)] = kind
+    """Whose a code is that was not met before."""
+    own = code.co_filename.startswith(FOLDERS) or code.co_filename in _files
+    return keep(code, OWN if own and not code.co_name.startswith(WITHOUT_NAME) else OTHER)
+
+
+def keep(code: CodeType, kind: int) -> int:
+    """Keeps whose a code is, and returns it."""
+    _codes[id(code)], _kinds[id(code)] = code, kind
     return kind
 
 
@@ -81,15 +87,15 @@ class Places:
 
     def __init__(self, code: Code):
         self.code = code
-        self.places: dict[Stack, int] = {(): -1}
+        self.places: dict[Stack, int] = {(): NOWHERE}
         self.functions: dict[int, int] = {}
 
     def here(self) -> int:
-        """The number of the place at which the strategy stands now; -1 if none of its functions runs."""
+        """The number of the place at which the strategy stands now; NOWHERE if none of its functions runs."""
         return self.of(stack())
 
     def of(self, found: Stack) -> int:
-        """The number of the place at which the stack stood; -1 if it was empty."""
+        """The number of the place at which the stack stood; NOWHERE if it was empty."""
         place = self.places.get(found)
         if place is None:
             place = len(self.code.places)
@@ -110,13 +116,13 @@ class Places:
 
 def function_of(code: CodeType) -> Function:
     """A function with its source, without decorators; empty where Python has no source."""
+    linecache.checkcache(code.co_filename)  # a user may have changed the file and declared it again
     lines = linecache.getlines(code.co_filename)
     first, last = code.co_firstlineno, last_line(code)
     while first < last and not BEGINS.match("".join(lines[first - 1 : first])):
         first += 1
     path = Path(code.co_filename)
-    inside = path.is_relative_to(PACKAGE.parent) and path.is_relative_to(PACKAGE)
-    name = path.relative_to(PACKAGE.parent).as_posix() if inside else path.name
+    name = path.relative_to(PACKAGE.parent).as_posix() if path.is_relative_to(PACKAGE) else path.name
     return Function(code.co_qualname, name, first, "".join(lines[first - 1 : last]))
 
 

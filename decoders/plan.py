@@ -3,7 +3,6 @@
 Knows parameters, models and tokens; no tree that grows, no forward and no limit that is reached.
 """
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,7 +59,7 @@ class Plan:
             prompt=list(self.prompt),
             badge=model_defaults.badge(self.strategy, self.parameters, generation),
             model_defaults=self.taken,
-            code=Code(inspect.getdoc(self.strategy.run) or ""),
+            code=Code(self.strategy.algorithm),
             lacks=[c.value for c in RECORDED if not self.target.engine.gives(c)],
         )
 

@@ -2,6 +2,7 @@
 strategy.
 """
 
+import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -122,6 +123,11 @@ class Strategy:
     @cached_property
     def _defaults(self) -> dict[str, Any]:
         return {p.name: p.default for p in self.parameters}
+
+    @cached_property
+    def algorithm(self) -> str:
+        """What it says of itself: a summary, and how it works, with numbered steps."""
+        return inspect.getdoc(self.run) or ""
 
     def check(self, given: dict[str, Any]) -> dict[str, Any]:
         """`given` parsed, with defaults filled in. Raises Refusal with one sentence on an unknown name or

@@ -36,9 +36,7 @@ def exits(
     logits = logits_along(model, text, first, between)
     paths = [text[:place] for place in range(first, len(text))]
     own = torch.tensor(text[first:], device=logits.device)  # what the loop writes there
-    context = ProcessorContext(
-        logits.shape[-1], tuple(sorted(model.eos)), len(prompt), getattr(model, "cut", None)
-    )
+    context = ProcessorContext(logits.shape[-1], tuple(sorted(model.eos)), len(prompt), model.cut)
     made = [exits_of(AS_IS, "no processor", logits, own)]
     for name, value in settings.items():
         if value == NEUTRAL[name]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.own_code import passes_on
 from decoders.registry import strategy
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.interfaces import (
@@ -28,7 +29,7 @@ def speculative(**declaration: Any) -> Callable[[Callable[[dict], Pair]], Callab
         def run(lane: Lane) -> Iterator[None]:
             yield from rounds(lane, *pair(lane.parameters))
 
-        draft_and_verify(pair, **declaration)(update_wrapper(run, pair))
+        draft_and_verify(pair, **declaration)(update_wrapper(passes_on(run), pair))
         return pair
 
     return register

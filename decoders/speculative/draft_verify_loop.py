@@ -165,8 +165,9 @@ def record_verdicts(
         passed = "pruned" if test.node in verification.cut else "accepted"
         status = passed if test.accepted else "rejected"
         why = tuple(completed(reason, raw.get(parent), p) for reason in test.reasons)
-        numbers = {"p": p, "q": q, "u": test.u, "acceptance": test.threshold}
-        lane.verdict(test.node, status, why=why, code=test.code, **numbers)
+        lane.verdict(
+            test.node, status, why=why, code=test.code, p=p, q=q, u=test.u, acceptance=test.threshold
+        )
         if test.watched:
             name, value, limit = test.watched
             lane.record_measure(test.node, name, value, limit=limit)

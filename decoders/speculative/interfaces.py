@@ -14,7 +14,7 @@ import torch
 from decoders.chooser import Chooser
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
-from decoders.own_code import Stack, stack
+from decoders.own_code import Stack, passes_on, stack
 from decoders.sampling.sampling_parameters import PROCESSORS
 from decoders.strategy import Part, PartId
 from decoders.trace.reasons import Code, Reason
@@ -48,6 +48,7 @@ class Draft:
     scores: dict[int, torch.Tensor] = field(default_factory=dict)  # node -> the source's scores [V] after it
     ahead: dict[tuple[int, int], dict] = field(default_factory=dict)  # parent, token -> {node, source}
 
+    @passes_on
     def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how: Any) -> int:
         """Adds `token` in the next slot below `parent` and records it; returns the node."""
         siblings = self.children.setdefault(parent, [])
@@ -64,6 +65,7 @@ class Draft:
         """Token -> node of what has been drafted below `parent`."""
         return {lane.tree.tokens[n]: n for n in self.children.get(parent, [])}
 
+    @passes_on
     def prune(self, lane: Lane, nodes: list[int], reason: str) -> None:
         """Removes drafted nodes, whole branches, before the target sees them."""
         lost = set(nodes)
@@ -77,6 +79,7 @@ class Draft:
         }
         lane.drop(nodes)
 
+    @passes_on
     def record(self, lane: Lane) -> None:
         """Records what the source offered after the nodes that are left."""
         scored = {n: row for n in (self.root, *self.nodes) if (row := self.scores.get(n)) is not None}

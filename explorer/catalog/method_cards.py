@@ -316,7 +316,7 @@ def origin(name: str) -> dict:
 def paragraphs(strategy: Strategy) -> list[dict]:
     """The docstring after its first paragraph: `{steps: [...]}` for a numbered list, `{text}` for prose."""
     result = []
-    for paragraph in algorithm.paragraphs_of(strategy.run.__doc__ or "")[1:]:
+    for paragraph in algorithm.paragraphs_of(strategy.algorithm)[1:]:
         prose, steps = algorithm.prose_and_steps(paragraph)
         if prose:
             result.append({"text": prose})

@@ -66,8 +66,9 @@ def events_of(trace: Trace, begin: int) -> list[list[list]]:
 def alike(placed: tuple[int, Event]) -> tuple:
     """What events have in common that a line records one after the other. A test of a token stands alone."""
     place, event = placed
-    tested = isinstance(event, Verdict) and event.q is not None
-    return place, type(event), getattr(event, "status", None), event.node if tested else None
+    if isinstance(event, Verdict):
+        return place, event.status, event.node if event.q is not None else None
+    return place, type(event)
 
 
 def names_at(code: Code, place: int) -> list[str]:

@@ -11,7 +11,7 @@ from decoders.explain.verdicts import reason_of, status_in_words
 from decoders.trace.events import Cell, Commit, Depend, Distribution, Event, Forward, Note, Propose, Verdict
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.number_format import many
-from decoders.trace.scores import AutomatonEdge, AutomatonState, ConstraintPlace, Score
+from decoders.trace.scores import AutomatonEdge, AutomatonState, ConstraintPlace, Measure, Rank, Score
 from decoders.trace.token_text import visible
 from decoders.trace.trace import Trace
 from explorer.inspector.parts import probability
@@ -125,8 +125,12 @@ class Wording:
 
     def _scored(self, event: Score) -> Said:
         parts = [(score_name(name), signed(value)) for name, value in list(event.parts.items())[:PARTS]]
-        further = {"rank": getattr(event, "rank", None), "limit": getattr(event, "limit", None)}
-        known = [(name, f"{value:.4g}") for name, value in further.items() if value is not None]
+        known = []
+        match event:
+            case Rank(rank=int(rank)):
+                known = [("rank", str(rank))]
+            case Measure(limit=limit) if limit is not None:
+                known = [("limit", f"{limit:.4g}")]
         total = (score_name(event.name), signed(event.total))
         return Said(f"{self.text(event.node)}: {total[0]}", [total, *known, *parts], event.node)
 

@@ -167,7 +167,7 @@ page.Code = class {
             type: "button",
             "data-depth": String(at),
             "aria-pressed": String(at === depth),
-            title: `${this.functions[number].file}:${line}`,
+            title: this.file([number, line]),
           },
           this.functions[number].name,
         ),

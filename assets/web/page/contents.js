@@ -16,14 +16,24 @@ function mark(list) {
 const markAll = () =>
   document.querySelectorAll(".contents").forEach((list) => list.offsetParent && mark(list));
 
+// The section that was asked for, until a person scrolls: sections above it may come or grow meanwhile.
+let wanted = null;
+function lead() {
+  const heading = wanted && document.getElementById(wanted.dataset.to);
+  if (heading?.offsetParent)
+    scrollTo(0, scrollY + heading.getBoundingClientRect().top - wanted.parentNode.offsetHeight - 8);
+}
+
 document.addEventListener("click", ({ target }) => {
-  const button = target.closest?.(".contents button");
-  if (!button) return;
-  const heading = document.getElementById(button.dataset.to);
-  heading.scrollIntoView({ block: "start" }); // at once: figures that are drawn on the way would stop it
+  wanted = target.closest?.(".contents button");
+  if (!wanted) return;
+  lead(); // at once: figures that are drawn on the way would stop it
+  const heading = document.getElementById(wanted.dataset.to);
   heading.tabIndex = -1;
   heading.focus({ preventScroll: true });
 });
+for (const event of ["wheel", "touchstart", "mousedown", "keydown"])
+  document.addEventListener(event, () => (wanted = null), { passive: true });
 
 // When a person scrolls, and when sections come, go or grow.
 let asked = false;
@@ -35,5 +45,8 @@ function soon() {
     markAll();
   });
 }
-addEventListener("scroll", soon, { passive: true, capture: true });
-new ResizeObserver(soon).observe(document.body);
+document.addEventListener("scroll", soon, { passive: true }); // the page's own, not that of a row of chips
+new ResizeObserver(() => {
+  lead();
+  soon();
+}).observe(document.body);

@@ -14,6 +14,7 @@ import torch
 from decoders.chooser import SeparateStreams
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
+from decoders.own_code import passes_on
 from decoders.parameters import free_text
 from decoders.speculative.draft_verify_loop import distributions, judged
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
@@ -79,12 +80,14 @@ class Text:
         """Its tokens, the prompt's included."""
         return self.tree.depths[self.tip] + 1
 
+    @passes_on
     def distribution(
         self, nodes: list[int], logits: torch.Tensor, view: str = "target", level: str | None = None
     ) -> torch.Tensor:
         """As `Lane.distribution`."""
         return self.lane.distribution(nodes, logits, view, level) if self.leads else log_softmax(logits)
 
+    @passes_on
     def propose(self, parent: int, token: int, logprob: float | None, **how: Any) -> int:
         """As `Lane.propose`."""
         if self.leads:
@@ -94,6 +97,7 @@ class Text:
         self.born.append(node)
         return node
 
+    @passes_on
     def verdict(self, node: int, status: str, **why: Any) -> None:
         """As `Lane.verdict`."""
         own = status in ("resampled", "bonus")
@@ -101,6 +105,7 @@ class Text:
         if self.leads:
             self.lane.verdict(node, status, **why)
 
+    @passes_on
     def note(self, text: str) -> None:
         """As `Lane.note`."""
         self.lane.note(text if self.leads else f"Text {self.number}: {text}")
@@ -112,6 +117,7 @@ class Text:
         bytes_of, stops = self.models["target"].bytes_of, self.lane.stop_strings
         return self.tree.tokens[node] in self.eos or stopped(self.tree, bytes_of, stops, node)
 
+    @passes_on
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
         """As `Lane.commit`: cut at the text's end and at the limit."""
         ends = [i for i, n in enumerate(nodes, 1) if self.ends(n) or i == self.left]
