@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import gradio as gr
 from pydantic import Field
@@ -334,6 +334,7 @@ def run_follower(runs: Runs, lane_leads: bool) -> Callable:
             return [gr.skip()] * 10
         except Refusal:
             return [KEPT, *[gr.skip()] * 7, gr.update(interactive=True), gr.skip()]
+        asked = number, form
         lanes = {lane.number: lane for lane in seen.lanes} if seen else {}
         number = number if number in lanes else WHOLE
         if not number and form not in OF_RUN:
@@ -343,8 +344,8 @@ def run_follower(runs: Runs, lane_leads: bool) -> Callable:
         options = FORMS[form].options
         return [
             sentence(seen),
-            gr.update(value=number),  # its choices stay: Gradio fails where a chosen one goes
-            gr.update(value=form),
+            update_of(asked[0], number),  # its choices stay: Gradio fails where a chosen one goes
+            update_of(asked[1], form),
             FORMS[form].says,
             gr.update(choices=named_views, value=AS_SHOWN, visible="view" in options),
             *(gr.update(visible=name in options) for name in ("kind", "ending", "width")),
@@ -353,6 +354,11 @@ def run_follower(runs: Runs, lane_leads: bool) -> Callable:
         ]
 
     return follow
+
+
+def update_of(before: Any, now: Any) -> dict:
+    """The update of a choice: none where it stays, since a person may have chosen again meanwhile."""
+    return gr.skip() if now == before else gr.update(value=now)
 
 
 def sentence(seen: on_screen.Screen | None) -> str:

@@ -186,8 +186,8 @@ def test_what_can_be_saved_follows_the_run_on_screen_and_what_is_chosen(follow):
     value = {"session": ME, "run": "example", "state": "done", "lanes": SEEN}
     about, of, form, says, view, kind, ending, width, save, show = follow(json.dumps(value), 2, "print")
     assert about == "The stored run: 2 lanes."
-    assert of["value"] == 2
-    assert form["value"] == "print" and says == traces.FORMS["print"].says
+    assert of == form == gr.skip()  # a late answer undoes no choice that was made meanwhile
+    assert says == traces.FORMS["print"].says
     names = [name for _, name in view["choices"]]
     assert names[0] == traces.AS_SHOWN and "one_round" in names and "beam_tree" not in names
     assert [one["visible"] for one in (view, kind, ending, width, show)] == [True, False, False, True, True]
@@ -204,7 +204,7 @@ def test_what_can_be_saved_follows_the_run_on_screen_and_what_is_chosen(follow):
 def test_a_kind_of_file_that_holds_a_lane_goes_with_a_lane(follow, lane_leads, now):
     value = {"session": ME, "run": "example", "state": "done", "lanes": SEEN}
     _, of, form, *_ = follow(json.dumps(value), 0, "graph", lane_leads)
-    assert (of["value"], form["value"]) == now
+    assert (of.get("value", 0), form.get("value", "graph")) == now
 
 
 def test_before_it_knows_the_run_it_says_neither_that_there_is_one_nor_that_there_is_none(runs):
