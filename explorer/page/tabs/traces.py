@@ -190,10 +190,15 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped, follow: Folder | None =
         build_open(runs, screen, dropped, says)
         build_share(says)
     options = [choice.view, choice.kind, choice.ending, choice.width]
-    for changed, lane_leads in (([screen.change, choice.of.input], True), ([choice.form.input], False)):
+    listeners = (
+        (screen.change, True, False),
+        (choice.of.input, False, True),
+        (choice.form.input, False, False),
+    )
+    for event, of_screen, lane_leads in listeners:
         gr.on(
-            changed,
-            run_follower(runs, lane_leads),
+            event,
+            run_follower(runs, lane_leads, of_screen),
             [screen, choice.of, choice.form],
             [about, choice.of, choice.form, form_says, *options, save, show],
             **UNTRACKED,
@@ -321,10 +326,11 @@ def figure_drawer(runs: Runs) -> Callable:
     return draw
 
 
-def run_follower(runs: Runs, lane_leads: bool) -> Callable:
+def run_follower(runs: Runs, lane_leads: bool, of_screen: bool = True) -> Callable:
     """Returns the event function that updates the tab when the run on screen or a choice changes: what can be
     saved, and which choices the kind of file has. Where the whole run is chosen and a
-    kind of file that holds one lane, `lane_leads` says which of the two stays.
+    kind of file that holds one lane, `lane_leads` says which of the two stays. Only an event `of_screen` says
+    whether there is anything to save: a choice may be quicker than the page's first word of its run.
     """
 
     async def follow(value: str, number: int | None, form: str) -> list:
@@ -336,21 +342,22 @@ def run_follower(runs: Runs, lane_leads: bool) -> Callable:
             return [KEPT, *[gr.skip()] * 7, gr.update(interactive=True), gr.skip()]
         asked = number, form
         lanes = {lane.number: lane for lane in seen.lanes} if seen else {}
-        number = number if number in lanes else WHOLE
+        if number not in lanes and (seen or of_screen):
+            number = WHOLE
         if not number and form not in OF_RUN:
             number, form = (WHOLE, "page") if lane_leads else (min(lanes, default=WHOLE), form)
-        views = lanes[number].record.views() if number else []
+        views = lanes[number].record.views() if number in lanes else []
         named_views = [SHOWN, *((titles()[view], view) for view in views)]
         options = FORMS[form].options
         return [
-            sentence(seen),
+            sentence(seen) if of_screen else gr.skip(),
             update_of(asked[0], number),  # its choices stay: Gradio fails where a chosen one goes
             update_of(asked[1], form),
             FORMS[form].says,
             gr.update(choices=named_views, value=AS_SHOWN, visible="view" in options),
             *(gr.update(visible=name in options) for name in ("kind", "ending", "width")),
-            gr.update(interactive=bool(lanes)),
-            gr.update(visible=form in FIGURES, interactive=bool(lanes)),
+            gr.update(interactive=bool(lanes)) if of_screen else gr.skip(),
+            gr.update(visible=form in FIGURES),
         ]
 
     return follow

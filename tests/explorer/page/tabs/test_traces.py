@@ -200,6 +200,12 @@ def test_what_can_be_saved_follows_the_run_on_screen_and_what_is_chosen(follow):
     assert nonsense == [gr.skip()] * len(nonsense)
 
 
+def test_a_choice_that_is_quicker_than_the_run_s_first_word_switches_nothing_off(tab):
+    chosen = traces.run_follower(tab.runs, True, of_screen=False)
+    about, of, form, *_, save, _ = asyncio.run(chosen("", 2, "graph"))
+    assert about == of == form == save == gr.skip()
+
+
 @pytest.mark.parametrize(("lane_leads", "now"), [(True, (0, "page")), (False, (1, "graph"))])
 def test_a_kind_of_file_that_holds_a_lane_goes_with_a_lane(follow, lane_leads, now):
     value = {"session": ME, "run": "example", "state": "done", "lanes": SEEN}
