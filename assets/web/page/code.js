@@ -148,7 +148,7 @@ page.Code = class {
     const { codeAlgorithm } = this.lane;
     codeAlgorithm.hidden = !this.algorithm.length;
     if (codeAlgorithm.childElementCount !== this.algorithm.length)
-      codeAlgorithm.innerHTML = this.algorithm.map((one) => `<li>${one}</li>`).join("");
+      codeAlgorithm.innerHTML = this.algorithm.map((one, at) => `<li value="${at + 1}">${one}</li>`).join("");
     [...codeAlgorithm.children].forEach((item, at) => {
       if (at === step) item.setAttribute("aria-current", "step");
       else item.removeAttribute("aria-current");
