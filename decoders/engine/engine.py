@@ -78,7 +78,7 @@ class Engine(ModelForwards):
             fitting = pool_bytes(self.device.type) // max(1, slot_bytes(config, self.dtype.itemsize))
             self.limit = max(MIN_SLOTS, fitting)
         self.cache = SlotCache(layers_with_keys(config), self.limit)
-        self.joint = JointForwards(self._forward, self.device, self.dtype)
+        self.joint = JointForwards(self._forward, self.device, self.dtype, lambda: self.attends_in_parts)
         self.tap = Tap(self.model)
         self.kind, self.note = type(self.model).__name__, note
         if (fast := fast_llama_of(self.model)) is not None:
@@ -106,6 +106,11 @@ class Engine(ModelForwards):
             return scorer.attention([1]) is not None
         finally:
             scorer.close()
+
+    @property
+    def attends_in_parts(self) -> bool:
+        """Whether the rows of a joint forward can attend apart, see `Columns.parts`."""
+        return self.fast_llama is not None and self.captured is None and self.device.type == "cpu"
 
     @cached_property
     def runs_in_part(self) -> bool:

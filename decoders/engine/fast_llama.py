@@ -93,13 +93,20 @@ class FastLlama:
                 queries.append(q)
                 both = mixed[:, heads:].view(n, 2, kv_heads, width)
                 keys, values = cache.put(both.permute(1, 2, 0, 3), index)
-                if cache.attend is not None:
-                    seen = cache.attend(index, q, keys, values, mask)
-                else:
-                    seen = F.scaled_dot_product_attention(
-                        q, keys, values, attn_mask=mask, scale=self.scaling, enable_gqa=heads != kv_heads
+                if cache.parts:
+                    store = cache.storage[index]
+                    read = torch.cat(
+                        [one.attend(mixed[:, :heads], store, self.scaling) for one in cache.parts]
                     )
-                x = x + out.times(seen[0].transpose(0, 1).reshape(n, -1))
+                else:
+                    if cache.attend is not None:
+                        seen = cache.attend(index, q, keys, values, mask)
+                    else:
+                        seen = F.scaled_dot_product_attention(
+                            q, keys, values, attn_mask=mask, scale=self.scaling, enable_gqa=heads != kv_heads
+                        )
+                    read = seen[0].transpose(0, 1).reshape(n, -1)
+                x = x + out.times(read)
             if part is None or index in part.mlp:
                 gate, up = gate_up.times(self.scaled(x)).chunk(2, dim=-1)
                 x = x + down.times(F.silu(gate) * up)

@@ -1,14 +1,16 @@
 """Batches forwards across lanes: requests that wait at the same time run as one forward.
 
 A lane that requests a forward pauses while other lanes add theirs; the first to continue runs all of them.
-Rows are stacked and slots concatenated, and the mask hides each lane's slots from the others, so the numbers
-are those of separate forwards up to rounding. Knows requests and slots, no lanes.
+Rows are stacked. They attend together, where slots are concatenated and a mask hides each lane's slots from
+the others, or each lane's rows attend apart. So the numbers are those of separate forwards up to rounding.
+Knows requests and slots, no lanes.
 """
 
 import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 import torch
 
@@ -21,6 +23,7 @@ Pause = Callable[[], bool]  # lets others add requests; returns False at once if
 Slots = slice | torch.Tensor
 ROWS = 256  # at most in a joint forward
 CELLS = 1 << 19  # at most in its mask: beyond, masked columns cost more than a second forward
+APART = 600  # cells of the mask per lane; beyond, lanes that attend apart are faster than masked columns
 SPREAD = 1.5  # a slice may be this many times as long as the slots needed; beyond, gathering them is cheaper
 
 
@@ -37,8 +40,15 @@ class Waiting:
 class JointForwards:
     """The waiting requests of one engine. `run(request)` computes one forward."""
 
-    def __init__(self, run: Callable[[ForwardRequest], Batch], device: torch.device, dtype: torch.dtype):
-        self.run, self.device, self.dtype = run, device, dtype
+    def __init__(
+        self,
+        run: Callable[[ForwardRequest], Batch],
+        device: torch.device,
+        dtype: torch.dtype,
+        parts: Callable[[], bool] = lambda: False,
+    ):
+        """run: computes one forward. parts: whether it can let requests attend apart."""
+        self.run, self.device, self.dtype, self.parts = run, device, dtype, parts
         self.waiting: list[Waiting] = []
 
     def forward(self, request: ForwardRequest, pause: Pause) -> Batch:
@@ -64,7 +74,7 @@ class JointForwards:
 
     def _run_all(self) -> None:
         waiting, self.waiting = self.waiting, []
-        for group in groups(waiting):
+        for group in groups(waiting, self.parts()):
             try:
                 self._run(group)
             except Exception as error:
@@ -77,10 +87,13 @@ class JointForwards:
 
     def _run(self, group: list[Waiting]) -> None:
         began = time.perf_counter()
-        batches = split_batch(self.run(join([one.request for one in group], self.device, self.dtype)), group)
+        if apart := self.parts() and cells([one.request for one in group]) > APART * len(group):
+            group.sort(key=lambda one: len(one.request.tokens))
+        requests = [one.request for one in group]
+        batches = split_batch(self.run(join(requests, apart, self.device, self.dtype)), group)
         if self.device.type == "cuda":  # else the clock would be read before the GPU has finished
             torch.cuda.current_stream(self.device).synchronize()
-        took, rows = time.perf_counter() - began, sum(len(one.request.tokens) for one in group)
+        took, rows = time.perf_counter() - began, row_count(requests)
         for one, batch in zip(group, batches, strict=True):
             one.batch, one.seconds = batch, took * len(one.request.tokens) / rows
 
@@ -91,11 +104,11 @@ class JointForwards:
             one.error = error
 
 
-def groups(waiting: list[Waiting]) -> Iterator[list[Waiting]]:
-    """Consecutive requests that can run as one, in order of arrival."""
+def groups(waiting: list[Waiting], parts: bool) -> Iterator[list[Waiting]]:
+    """Consecutive requests that can run as one, in order of arrival. parts: whether they can attend apart."""
     group: list[Waiting] = []
     for one in waiting:
-        if group and not fit([other.request for other in (*group, one)]):
+        if group and not fit([other.request for other in (*group, one)], parts):
             yield group
             group = []
         group.append(one)
@@ -103,23 +116,33 @@ def groups(waiting: list[Waiting]) -> Iterator[list[Waiting]]:
         yield group
 
 
-def fit(requests: list[ForwardRequest]) -> bool:
+def fit(requests: list[ForwardRequest], parts: bool) -> bool:
     """Whether these can run as one forward, and faster than separately."""
-    rows = sum(len(one.tokens) for one in requests)
-    columns = sum(one.columns.count for one in requests)
     kinds = {(one.hidden, one.streams) for one in requests}
-    return len(kinds) == 1 and rows <= ROWS and rows * columns <= CELLS
+    return len(kinds) == 1 and row_count(requests) <= ROWS and (parts or cells(requests) <= CELLS)
 
 
-def join(requests: list[ForwardRequest], device: torch.device, dtype: torch.dtype) -> ForwardRequest:
-    """One request for the rows of all requests."""
+def row_count(requests: list[ForwardRequest]) -> int:
+    """The rows of a joint forward."""
+    return sum(len(one.tokens) for one in requests)
+
+
+def cells(requests: list[ForwardRequest]) -> int:
+    """The cells of its mask if all rows attend together."""
+    return row_count(requests) * sum(one.columns.count for one in requests)
+
+
+def join(
+    requests: list[ForwardRequest], apart: bool, device: torch.device, dtype: torch.dtype
+) -> ForwardRequest:
+    """One request for the rows of all requests, which attend apart or together."""
     if len(requests) == 1:
         return requests[0]
-    firsts = offsets(requests)
+    firsts, columns = offsets(requests), [one.columns for one in requests]
     return ForwardRequest(
         tokens=[token for one in requests for token in one.tokens],
         positions=[position for one in requests for position in one.positions],
-        columns=side_by_side([one.columns for one in requests], firsts, device, dtype),
+        columns=(in_parts if apart else side_by_side)(columns, firsts, device, dtype),
         rows=[first + row for one, first in zip(requests, firsts, strict=False) for row in one.rows],
         hidden=requests[0].hidden,
         streams=requests[0].streams,
@@ -132,6 +155,23 @@ def offsets(requests: list[ForwardRequest]) -> list[int]:
     for one in requests:
         firsts.append(firsts[-1] + len(one.tokens))
     return firsts
+
+
+def in_parts(parts: list[Columns], firsts: list[int], device: torch.device, dtype: torch.dtype) -> Columns:
+    """The columns of a joint forward whose requests attend apart, sorted by rows; the rows of part i begin at
+    firsts[i].
+    """
+    from decoders.engine.padded_attention import padded, size_class  # many lanes at once are rare
+
+    blocks = []
+    counts = [end - first for first, end in zip(firsts, firsts[1:], strict=False)]
+    for _, some in groupby(range(len(parts)), lambda at: size_class(counts[at])):
+        these = list(some)
+        reads = [as_tensor(parts[at].read, device) for at in these]
+        masks = [parts[at].mask for at in these]
+        blocks.append(padded(firsts[these[0]], [counts[at] for at in these], reads, masks, dtype))
+    write = joined_writes([part.write for part in parts], device)
+    return Columns(write, slice(0, 0), 0, None, tuple(blocks))
 
 
 def side_by_side(

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import PreTrainedConfig
@@ -19,6 +19,9 @@ from transformers.cache_utils import Cache
 
 from decoders.limits import MEMORY_VARIABLE
 from decoders.refusal import Refusal
+
+if TYPE_CHECKING:
+    from decoders.engine.padded_attention import Padded
 
 UNKNOWN_BYTES = 2 * 2**30  # of a pool where the system does not say how much memory is free
 # (layer, queries [1, H, N, D], keys and values [1, Hkv, K, D], mask [1, 1, N, K] or None) -> [1, H, N, D]
@@ -44,6 +47,7 @@ class Columns:
     count: int  # K, the number of slots read
     # additive [1, 1, N, K], None if nothing is masked; one per kind of layer in models that mix kinds
     mask: torch.Tensor | dict[str, torch.Tensor] | None
+    parts: tuple["Padded", ...] = ()  # of a joint forward whose requests attend apart; then `read` is empty
 
 
 class SlotCache(Cache):
@@ -66,6 +70,7 @@ class SlotCache(Cache):
         self.write: slice | torch.Tensor = slice(0, 0)  # as in `Columns`, for the next forward
         self.read: slice | torch.Tensor = slice(0, 0)
         self.read_count = 0
+        self.parts: tuple[Padded, ...] = ()  # as in `Columns`, for the next forward
         self.attend: Attend | None = None  # replaces the usual attention, see decoders/memory
 
     @property
@@ -97,6 +102,7 @@ class SlotCache(Cache):
     def point(self, columns: Columns) -> None:
         """Sets where the next forward writes and reads."""
         self.write, self.read, self.read_count = columns.write, columns.read, columns.count
+        self.parts = columns.parts
         if self.storage and self.storage[0].shape[2] < self.fresh:
             self._grow()
 

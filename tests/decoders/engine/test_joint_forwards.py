@@ -9,6 +9,7 @@ from decoders.engine import joint_forwards
 from decoders.engine.engine import Engine, Scorer
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
+from decoders.models.loaded_model import LoadedModel
 from decoders.trace.events import Forward
 from explorer.runs.slices import pause
 from tests.decoders.engine.test_engine import LIMBS, PROMPT, assert_close, check, grow
@@ -84,13 +85,24 @@ def test_joint_rows_forget_what_a_sliding_window_forgets(tiny_model):
             assert_close(row[-1], alone)
 
 
+APART = joint_forwards.APART
 limbs = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 255)), min_size=1, max_size=9)
 
 
+@pytest.mark.parametrize("apart", [0, 10**9])  # always, never
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(st.lists(limbs, min_size=2, max_size=4), st.data())
-def test_any_trees_run_together_with_releases_between(tiny_model, grown, data):
-    model, engine = tiny_model(), Engine(tiny_model().model)
+@given(grown=st.lists(limbs, min_size=2, max_size=6), data=st.data())
+def test_any_trees_run_together_with_releases_between(tiny_model, apart, grown, data):
+    joint_forwards.APART = apart
+    try:
+        any_trees(tiny_model(), grown, data)
+    finally:
+        joint_forwards.APART = APART
+
+
+def any_trees(model: LoadedModel, grown: list, data: st.DataObject) -> None:
+    """Grown trees of one model get the rows that they would get alone, whatever is asked and released."""
+    engine = Engine(model.model)
     trees = [Tree(data.draw(st.sampled_from([PROMPT, [1], [9, 9]]))) for _ in grown]
     for tree, limb in zip(trees, grown, strict=True):
         for offset, token in limb:
