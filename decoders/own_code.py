@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import TypeVar
@@ -100,22 +101,32 @@ class Places:
         if place is None:
             place = len(self.code.places)
             pairs = list(zip(found[::2], found[1::2], strict=True))[::-1]
-            self.code.places.append([self._line(_codes[number], at) for number, at in pairs])
+            self.code.places.append([self._line(number, at) for number, at in pairs])
             self.places[found] = place
         return place
 
-    def _line(self, code: CodeType, instruction: int) -> Line:
-        number = self.functions.get(id(code))
+    def _line(self, code: int, instruction: int) -> Line:
+        number = self.functions.get(code)
         if number is None:
-            number = self.functions[id(code)] = len(self.code.functions)
+            number = self.functions[code] = len(self.code.functions)
             self.code.functions.append(function_of(code))
-        first, last, *_ = next(itertools.islice(code.co_positions(), instruction // 2, None))
-        first = first or code.co_firstlineno
-        return [number, first, last or first]
+        return [number, *lines_of(code, instruction)]
 
 
-def function_of(code: CodeType) -> Function:
-    """A function with its source, without decorators; empty where Python has no source."""
+# Two codes may be equal though they stand in two files, so what is known of a code is kept by its number.
+@cache
+def lines_of(number: int, instruction: int) -> tuple[int, int]:
+    """The first and last line of the expression in a code that an instruction belongs to."""
+    code = _codes[number]
+    first, last, *_ = next(itertools.islice(code.co_positions(), instruction // 2, None))
+    first = first or code.co_firstlineno
+    return first, last or first
+
+
+@cache
+def function_of(number: int) -> Function:
+    """The function of a code with its source, without decorators; empty where Python has no source."""
+    code = _codes[number]
     linecache.checkcache(code.co_filename)  # a user may have changed the file and declared it again
     lines = linecache.getlines(code.co_filename)
     first, last = code.co_firstlineno, last_line(code)
