@@ -233,6 +233,8 @@ def bench_command(commands: Commands) -> None:
     machines = "measure on the machines of the Ray cluster at HOST:PORT, one part at a time on each"
     bench.add_argument("--ray", nargs="?", const=LOCAL, metavar="ADDRESS", help=machines)
     bench.add_argument("--device", choices=("cpu", "cuda"), help=alone)
+    quick = "with --device: laws, tables and the app within ten minutes, the most important first"
+    bench.add_argument("--quick", action="store_true", help=quick)
     bench.add_argument("--model", default=TARGET, metavar="M")
     bench.add_argument("--draft", default=DRAFT, metavar="M")
 

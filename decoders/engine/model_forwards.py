@@ -20,6 +20,7 @@ from decoders.engine.kv_cache import Columns, SlotCache
 from decoders.engine.layers import Layers
 from decoders.engine.partial_forward import Blocks
 from decoders.engine.static_shapes import Captured
+from decoders.refusal import Refusal
 
 
 class ModelForwards:
@@ -47,20 +48,34 @@ class ModelForwards:
 
         `compiler`: options of `torch.compile`, such as mode="default". With any, each shape is compiled
         first, which takes a quarter of a minute. The queries of models without `FastLlama` are no longer
-        captured, so their attention cannot be shown.
+        captured, so their attention cannot be shown. Raises Refusal, changing nothing, if the model cannot be
+        recorded.
         """
         if not self.cache.storage:
             self._read_a_token()
         if self.fast_llama is None or not self.shows_attention:  # found out before shapes are recorded
             self.tap.leave(self.model)
-        self.captured = Captured(self._step, self.cache, self.dtype, **compiler)
+        self.captured = captured = Captured(self._step, self.cache, self.dtype, **compiler)
+        try:
+            self._read_a_token()
+        except RuntimeError as error:  # such as a value that the forward reads back from the GPU
+            self.captured = None
+            self.cache.give([captured.spare])
+            reason = str(error).strip().partition("\n")[0]
+            raise Refusal(
+                f"{type(self.model).__name__} cannot be recorded as CUDA graphs; start without --capture. "
+                f"The GPU's library says: {reason}"
+            ) from error
 
     def _read_a_token(self) -> None:
         """Runs a forward over one token, after which the cache knows the shapes of keys and values."""
         slots = self.cache.take(1)
         at = slice(slots[0], slots[0] + 1)
-        self._forward(ForwardRequest(tokens=[0], positions=[0], columns=Columns(at, at, 1, None), rows=[0]))
-        self.cache.give(slots)
+        request = ForwardRequest(tokens=[0], positions=[0], columns=Columns(at, at, 1, None), rows=[0])
+        try:
+            self._forward(request)
+        finally:
+            self.cache.give(slots)
 
     def _step(self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, hidden: bool) -> tuple:
         """See `Captured`."""

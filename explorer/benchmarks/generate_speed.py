@@ -42,10 +42,13 @@ def run(options: argparse.Namespace) -> None:
             raise Refusal(f"there is no benchmark of {options.family!r}; choose {', '.join(families)}.")
         show(options, {options.family: families[options.family]})
         return
+    if options.quick and options.device is None:
+        raise Refusal("--quick measures one device: add --device cuda, or --device cpu.")
     if options.device is not None:
-        from explorer.benchmarks import device_speed
+        from explorer.benchmarks import device_speed, quick_device
 
-        show(options, {options.device: device_speed.device})
+        whole = {options.device: device_speed.device}
+        show(options, {"quick": quick_device.quick} if options.quick else whole)
         return
     parts: dict[str, Callable[[argparse.Namespace], list[dict]]] = {
         "decoding": decoding,

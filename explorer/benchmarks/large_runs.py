@@ -59,7 +59,7 @@ def big(options: argparse.Namespace) -> list[dict]:
     median = statistics.median(times)
     return [
         figure("nodes in the smallest of four trees, 512 new tokens", min(nodes), "nodes", MIN_NODES, True),
-        figure("from slider move to paint, 95th percentile", at, "ms", 100, False, median=median),
+        figure("from slider move to paint, 95th percentile", at, "ms", 60, False, median=median),
         figure("longest pause of the page while four lanes run", running, "ms", 200, False),
         figure("longest pause of the page while scrubbing", scrubbing, "ms", 200, False),
         figure("JavaScript heap of the page at the end", heap, "MB", 400, False),

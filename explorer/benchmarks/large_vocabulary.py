@@ -47,7 +47,7 @@ def vocabulary(options: argparse.Namespace) -> Iterator[dict]:
         yield figure(label, against_generate(small), "x", 1.0, at_least=False)
 
 
-def random_model(size: int, shape: dict[str, int], spread: float = 0.02) -> Any:
+def random_model(size: int, shape: dict[str, int], spread: float = 0.02, device: str = "cpu") -> Any:
     """A Qwen3 of this shape with random weights and a byte-level vocabulary of `size` tokens."""
     import torch
     from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
@@ -59,7 +59,7 @@ def random_model(size: int, shape: dict[str, int], spread: float = 0.02) -> Any:
     shape = shape | dict(initializer_range=spread)
     ends = dict(bos_token_id=None, eos_token_id=size - 1, pad_token_id=None)
     torch.manual_seed(0)
-    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=size, **shape, **heads, **ends)).eval()
+    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=size, **shape, **heads, **ends)).eval().to(device)
     model.generation_config = GenerationConfig(eos_token_id=size - 1)
     return LoadedModel(f"random, {size:,} tokens", model.requires_grad_(False), tokenizer)
 

@@ -132,6 +132,8 @@ def served(options: argparse.Namespace) -> Iterator[App]:
         options.model,
         "--draft",
         options.draft,
+        "--device",
+        options.device or "auto",
     ]
     process = subprocess.Popen(
         command,
@@ -153,14 +155,23 @@ def served(options: argparse.Namespace) -> Iterator[App]:
         process.wait(10)
 
 
-async def crowd(address: str, count: int, heavy: tuple | None = None) -> list[Seen]:
-    """What each of `count` visitors experienced, optionally while another visitor runs a heavy lane."""
+async def crowd(
+    address: str,
+    count: int,
+    heavy: tuple | None = None,
+    lanes: Sequence[str] = LANES,
+    views: Sequence[str] = VIEWS,
+) -> list[Seen]:
+    """What each of `count` visitors of these lanes experienced, optionally while another visitor runs a heavy
+    lane.
+    """
     async with caller(address, count) as call:
         load = None if heavy is None else asyncio.create_task(weigh(call, *heavy))
         if load is not None:
             await asyncio.sleep(0.5)
         try:
-            return await asyncio.gather(*(visit(call, number) for number in range(count)))
+            visits = (visit(call, number, lanes=lanes, views=views) for number in range(count))
+            return await asyncio.gather(*visits)
         finally:
             if load is not None:
                 load.cancel()
@@ -209,10 +220,16 @@ async def posted(client: httpx.AsyncClient, body: dict) -> httpx.Response:
     return await client.post("/gradio_api/component_server", json=body)
 
 
-async def visit(call: Call, number: int, new_tokens: int = NEW_TOKENS) -> Seen:
+async def visit(
+    call: Call,
+    number: int,
+    new_tokens: int = NEW_TOKENS,
+    lanes: Sequence[str] = LANES,
+    views: Sequence[str] = VIEWS,
+) -> Seen:
     """Runs one visitor's lanes from start to end."""
-    lanes = [{"strategy": name, "parameters": {}, "seed": number} for name in LANES]
-    return await following(call, PROMPTS[number % len(PROMPTS)], new_tokens, lanes, VIEWS)
+    asked = [{"strategy": name, "parameters": {}, "seed": number} for name in lanes]
+    return await following(call, PROMPTS[number % len(PROMPTS)], new_tokens, asked, views)
 
 
 async def weigh(call: Call, strategy: str, parameters: dict, view: str) -> Seen:

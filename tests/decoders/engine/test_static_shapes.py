@@ -8,6 +8,7 @@ from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Engine
 from decoders.engine.static_shapes import bucket
 from decoders.lane import Lane, Limits
+from decoders.refusal import Refusal
 from tests.decoders.engine.test_engine import assert_close, check, grow
 from tests.helpers import tiny_models
 
@@ -76,9 +77,24 @@ def test_a_model_of_transformers_gives_no_attention_while_it_is_captured(tiny_mo
 def test_long_forwards_run_as_they_are(tiny_model, monkeypatch):
     monkeypatch.setattr(static_shapes, "ROWS", 4)
     model, tree = tiny_model("llama"), grow()
-    scorer = captured(model.model).attach(tree)
+    scorer, counts = captured(model.model).attach(tree), torch._dynamo.utils.counters["stats"]
+    before = counts["unique_graphs"]
     check(model, tree, 4, scorer.score([4])[0])  # a prompt of five
-    assert "unique_graphs" not in torch._dynamo.utils.counters["stats"]
+    assert counts["unique_graphs"] == before
+
+
+def test_a_model_that_cannot_be_recorded_is_refused_and_decodes_as_before(tiny_model, monkeypatch):
+    model, tree = tiny_model("llama"), grow()
+    engine = Engine(model.model, limit=64)
+
+    def reads_back(*_: object) -> None:
+        raise RuntimeError("operation not permitted when stream is capturing\nand more")
+
+    monkeypatch.setattr(engine, "_step", reads_back)
+    with pytest.raises(Refusal, match="LlamaForCausalLM cannot .* when stream is capturing$"):
+        engine.capture()
+    assert engine.cache.used == 0
+    check(model, tree, 4, engine.attach(tree).score([4])[0])
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
