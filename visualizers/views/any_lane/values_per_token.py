@@ -11,6 +11,7 @@ from visualizers import scene
 from visualizers.scene.layout import Columns, Layout, heading, token_line
 from visualizers.scene.marks import Op
 from visualizers.scene.nodes import Nodes
+from visualizers.scene.text_spans import LEGEND, TextSpans, bands
 from visualizers.scene.view import Header, Reads, view
 from visualizers.scene.words import score_name
 
@@ -30,7 +31,9 @@ class ValuesPerToken:
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
+        self.spans = TextSpans(header)
         self.column = 0
+        self.columns: dict[int, int] = {}  # node -> column
         self.names: list[str] = []  # of the values, in order of appearance
         self.before: dict[str, list[float]] = {}  # name -> the newest point of its trace
         self.seen: dict[str, list[float]] = {}
@@ -53,6 +56,7 @@ class ValuesPerToken:
                 ["symbol:live", "◇", "live", "the second"],
                 ["cell:amount", "▬", "soft", "position on its scale"],
                 ["cell:dashed", "▭", "soft", "not set for this token"],
+                *LEGEND,
             ],
         )
 
@@ -66,6 +70,8 @@ class ValuesPerToken:
         ops, captions = [], []
         for node in commits:
             self.column += 1
+            self.columns[node] = self.column
+            ops += bands(self.spans.feed(node, self.nodes.token[node]), self.columns, "traces")
             mine = scores.get(node, [])
             words = [self.nodes.text(node) + (": " + ", ".join(map(number, mine)) if mine else "")]
             words += [extra(mine[0])] if mine and extra(mine[0]) else []

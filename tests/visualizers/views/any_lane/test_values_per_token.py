@@ -40,3 +40,14 @@ def test_a_token_without_a_number_has_a_dashed_cell_and_a_third_gauge_no_room():
     assert marks["t1"]["fill"] == "dashed" and marks["t2"]["fill"] == "tint"
     assert len(of_kind(marks, "row")) == 2 and "d2-2" not in marks
     assert "c 1.00" in ops[1][-1]["say"]
+
+
+def test_what_a_token_belongs_to_is_a_band_behind_its_values():
+    steps = [token(node, ("temperature", 0.5, 2.0)) for node in range(2, 5)]
+    marks, _ = fold(ValuesPerToken, steps, [0, 1], ["Once", " upon", "<think>", "so", "</think>"])
+    found = of_kind(marks, "band")
+    assert [(band["role"], band["x0"], band["panel"]) for band in found] == [
+        ("reasoning", 0.5, "traces"),
+        ("reasoning", 1.5, "traces"),
+        ("reasoning", 2.5, "traces"),
+    ]
