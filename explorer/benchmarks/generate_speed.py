@@ -4,8 +4,9 @@ machine, with tracing on. Absolute times say little on a shared machine; ratios 
 `decoding`: tokens/s against transformers' `generate` on the same model, threads and dtype. `lanes`: lanes
 decoded together against one after another. `page` and `start` use the real app in headless Chromium (see
 page_latency.py); `plotly` compares the player with Plotly on the same steps. `visitors`: many people at once.
-`soak`: memory after a thousand short runs. `big`: four lanes of 512 tokens in the page. `vocabulary`: what a
-step costs outside the model with 152,000 and 200,000 tokens.
+`soak`: memory after a thousand short runs. `big`: four lanes of 512 tokens in the page. `open`: a page that
+stays open for a thousand runs. `vocabulary`: what a step costs outside the model with 152,000 and 200,000
+tokens.
 """
 
 import argparse
@@ -59,6 +60,7 @@ def run(options: argparse.Namespace) -> None:
         "visitors": visitors,
         "soak": soak,
         "big": big,
+        "open": open_page,
         "vocabulary": vocabulary,
     }
     for name in options.only or []:
@@ -164,6 +166,14 @@ def big(options: argparse.Namespace) -> list[dict]:
     from explorer.benchmarks import large_runs
 
     return large_runs.big(options)
+
+
+def open_page(options: argparse.Namespace) -> Iterable[dict]:
+    """A page that stays open: its memory, and how soon Microscope has its first figure."""
+    from explorer.benchmarks import open_page
+
+    yield from open_page.first_figure(options)
+    yield from open_page.left_open(options)
 
 
 def vocabulary(options: argparse.Namespace) -> Iterable[dict]:

@@ -6,6 +6,7 @@ Knows which strategies these are, and those of EAGLE's kind, which are compared 
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
@@ -25,6 +26,28 @@ DRAFT_MODELS = {  # for comparison with the trained drafters
 }
 PROMPTS = {"stories": 3, "word problems": 1, "records": 1}
 FASTER, PER_FORWARD = 2.2, 3.5  # goals: speed relative to greedy; tokens per target forward on stories
+
+
+@dataclass(frozen=True)
+class Gains:
+    """What one drafter gained."""
+
+    drafter: str  # the name of its strategy, or in words
+    against_greedy: float  # tokens/s relative to greedy decoding
+    on_stories: float  # tokens per target forward
+    overall: float  # the same on all prompts
+    draft_step: float | None  # milliseconds of a draft forward; None if there are none
+    in_steps: float  # share of the time in draft forwards
+    other: float  # share of the time in drafting outside of them
+
+    def in_words(self) -> str:
+        """The row's note."""
+        step = "" if self.draft_step is None else f", {self.draft_step:.1f} ms per draft forward"
+        return (
+            f"{self.against_greedy:.2f} x greedy; {self.on_stories:.2f} tokens per target forward on "
+            f"stories, {self.overall:.2f} in all; drafting: {self.in_steps:.0%} of the time in forwards, "
+            f"{self.other:.0%} outside them{step}"
+        )
 
 
 def trained() -> list[Strategy]:
@@ -64,12 +87,16 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
         forwards, outside = drafting(traces)
         if forwards:
             python[label] = outside / forwards
-        note = (
-            f"{speeds[label]:.2f} x greedy; {brought[label]:.2f} tokens per target forward on stories, "
-            f"{tokens_per_forward(traces):.2f} in all; drafting: {forwards:.0%} of the time in forwards, "
-            f"{outside:.0%} outside them{step_time(traces)}"
+        gains = Gains(
+            label,
+            speeds[label],
+            brought[label],
+            tokens_per_forward(traces),
+            step_time(traces),
+            forwards,
+            outside,
         )
-        yield {"name": label, "note": note}
+        yield {"name": label, "note": gains.in_words(), "gains": vars(gains)}
     heads_alone = {label: speed for label, speed in speeds.items() if label not in DRAFT_MODELS}
     if not heads_alone:
         return
@@ -125,7 +152,7 @@ def drafting(traces: list[Trace]) -> tuple[float, float]:
     return (forwards / whole, outside / whole) if whole else (0.0, 0.0)
 
 
-def step_time(traces: list[Trace]) -> str:
-    """The median time of a draft forward in words; "" if the drafter runs within the target's forwards."""
+def step_time(traces: list[Trace]) -> float | None:
+    """The median time of a draft forward in ms; None if the drafter runs within the target's forwards."""
     took = [f.seconds for t in traces for s in t.steps[1:] for f in s.of(Forward) if f.kind == "draft"]
-    return f", {1000 * median(took):.1f} ms per draft forward" if took else ""
+    return 1000 * median(took) if took else None

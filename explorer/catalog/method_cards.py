@@ -302,6 +302,7 @@ def card(strategy: Strategy, titles_of: dict[str, str]) -> dict:
         "papers": [{"slug": slug, "title": titles_of[slug]} for slug in strategy.papers],
         "sources": origins.sources(strategy.name, strategy.papers),
         **origin(strategy.name),
+        "gain": origins.gain(strategy.name),
         "picture": picture_facts(strategy.name),
         "runs_code": any("tests" in p.choices or p.name == "constraints" for p in strategy.parameters),
     }

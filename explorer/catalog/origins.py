@@ -2,14 +2,15 @@
 
 methods.csv has each strategy's parent, where a branch of the map of decoding begins, how the strategy differs
 from its parent, and other names that people search for;
-sources.csv has papers and libraries outside the 193. An empty cell is a fact that could not be confirmed.
-Knows no declarations.
+sources.csv has papers and libraries outside the 193; head_gains.csv has what trained drafters gain. An empty
+cell is a fact that could not be confirmed. Knows no declarations.
 """
 
 from functools import cache
 
-from explorer.catalog.papers import table
+from explorer.catalog.papers import INDEX, table
 
+GAINS = INDEX.with_name("head_gains.csv")  # what trained drafters gain, see publish_head_gains.py
 START = ("greedy", "sample", "beam", "speculative", "speculative_tree", "jacobi")  # suggested first
 FIELDS = ("title", "authors", "year", "link")
 
@@ -36,6 +37,19 @@ def sources(name: str, slugs: tuple[str, ...] = ()) -> list[dict[str, str]]:
     rows = [listed[slug] for slug in slugs]
     rows += [listed.get(row["slug"], row) for row in table("sources") if row["name"] == name]
     return [{field: row[field] for field in FIELDS} for row in rows]
+
+
+def gain(name: str) -> str:
+    """What a strategy with a trained drafter gained with the shipped target, as a sentence; "" for others."""
+    row = next((row for row in table(GAINS.stem) if row["drafter"] == name), None)
+    if row is None:
+        return ""
+    speed, tokens = float(row["against_greedy"]), float(row["on_stories"])
+    return (
+        f"Measured with the shipped target on a CPU: {speed:.2f} times the speed of greedy decoding, and "
+        f"{tokens:.1f} tokens per target forward on stories. “On another machine” in Microscope derives from "
+        "your own run where it would pay."
+    )
 
 
 def first_year(rows: list[dict[str, str]]) -> str:

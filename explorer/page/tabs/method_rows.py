@@ -102,6 +102,7 @@ def full_card(method: dict, code: str, picture: str = "") -> str:
         f'<p class="caption">{escape(caption(method["picture"]))}</p>' if method["picture"] else "",
         f'<p class="what">{prose(method["summary"])}</p>' if what(method) != method["summary"] else "",
         f'<div class="how">{how(method["how"])}</div>',
+        f'<p class="gain">{escape(method["gain"])}</p>' if method["gain"] else "",
         fold("Parameters", parameters),
         fold("Parts", parts),
         f'<p class="runs-code">It can test by running code. {escape(code)}</p>'

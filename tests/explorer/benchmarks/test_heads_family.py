@@ -1,5 +1,7 @@
 """The bench of trained drafters: whom it measures, and where it finds the time of drafting."""
 
+import pytest
+
 from decoders.registry import strategies
 from decoders.trace.events import Commit, Forward
 from decoders.trace.trace import Step, Trace
@@ -38,7 +40,7 @@ def test_drafting_is_split_by_hand():
     forwards, outside = drafting([trace])
     assert abs(forwards - 0.3 / 2) < 1e-9 and abs(outside - 0.1 / 2) < 1e-9
     assert drafting([]) == (0.0, 0.0)
-    assert step_time([trace]) == ", 150.0 ms per draft forward" and step_time([]) == ""
+    assert step_time([trace]) == pytest.approx(150.0) and step_time([]) is None
 
 
 def test_on_a_busy_machine_only_computing_counts(monkeypatch):
