@@ -218,8 +218,8 @@ def bench_command(commands: Commands) -> None:
     bench = commands.add_parser("bench", help="measure speed, each figure as a ratio within one run")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
     parts = (
-        "measure one part: decoding, lanes, page, plotly, start, visitors, soak, big, open or vocabulary (can be "
-        "repeated)"
+        "measure one part: decoding, lanes, page, plotly, start, visitors, soak, big, open or vocabulary "
+        "(can be repeated)"
     )
     bench.add_argument("--only", action="append", metavar="NAME", help=parts)
     bench.add_argument(
