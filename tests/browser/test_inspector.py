@@ -156,6 +156,20 @@ def test_numbers_are_those_of_the_trace(shared):
         assert '"why":[{"code":"token rejection",' in panel(page).locator("details").last.inner_text()
 
 
+def test_the_residual_stands_between_the_numbers_and_the_flag(shared):
+    page = shared(1400, 900)
+    parameters = {"temperature": 1.0, "num_assistant_tokens": 4}
+    with_lanes(page, {"strategy": "speculative", "parameters": parameters})
+    lane(page, 1).locator(".chips-row .is-rejected").last.click()
+    rows = panel(page).locator(".with-left")
+    expect(rows.first).to_be_visible()
+    written = rows.filter(has=page.locator(".left > span:last-child", has_text=re.compile(".")))
+    assert written.count()
+    for row in written.all():
+        parts = [row.locator(one).bounding_box() for one in (".number", ".left > span:last-child", ".branch")]
+        assert all(a["x"] + a["width"] <= b["x"] + 1 for a, b in zip(parts, parts[1:], strict=False)), parts
+
+
 def test_a_sampler_shows_its_stages_and_where_the_draw_fell(shared):
     page = shared()
     shaped = {"temperature": 0.7, "top_k": 5, "top_p": 0.95}
