@@ -54,6 +54,17 @@ def test_a_run_of_forty_tokens_is_shown_whole_on_a_wide_screen(opened):
         assert lo <= 1 and lo + shown >= 40 and fold is None
 
 
+def test_the_first_columns_of_a_large_screen_fill_it_and_the_whole_run_fits_later(opened):
+    page = opened(1880, [lane("beam_tree", beams(4, 40), num_beams=4), lane("entropy", story(40))])
+    columns = "scenes.map(s => s.view.columns)"
+    for step, shown in ((6, 20), (18, 20), (39, 41)):
+        page.evaluate("s => { scenes.forEach(scene => scene.show(s)); return quiet(); }", step)
+        assert page.evaluate(columns) == [shown, shown]
+    page = opened(1300, [lane("beam_tree", beams(4, 40), num_beams=4)] * 2)
+    page.evaluate("scenes.forEach(s => s.show(6)); quiet()")
+    assert page.evaluate("scenes[0].view.columnWidth") <= 66
+
+
 def test_no_round_stands_empty_above_those_that_the_window_reaches(opened):
     page = opened(700, [lane("draft_rounds", rounds(12))] * 2)
     page.evaluate("document.querySelectorAll('main').forEach(one => (one.style.height = '900px'))")

@@ -1,7 +1,8 @@
 // Which part of a scene is shown: whole columns at a least width, panels stacked, rows scrolled from row to
 // row. Pure geometry: given head, history, step, size and what the user has panned, it returns where
 // everything lies. No DOM.
-const WIDEST = 66; // pixels a column takes at most
+const WIDEST = 66, // pixels a column takes at most,
+  FEW = 20; // but for those of the first so many on a screen with more room than for these
 const TALLEST = 80; // pixels a row takes at most
 const TOP = 4,
   BOTTOM = 18,
@@ -113,7 +114,8 @@ function widened(fit, wanted, most) {
 // last third: when it would leave the window, the window moves by a third of a screen, so that a scene stands
 // still between moves and a step has one picture, whatever came before. What lies beyond the end of the run
 // is not kept free: there the front is at the edge. A steady window, whose front comes and goes, widens by a
-// third when it must and stays so wide.
+// third when it must and stays so wide. On a large screen the first columns fill the picture, so that a run
+// that has just begun does not stand in its corner with its words cut.
 function columnsOf(
   { first, last, reached: farthest, tight, tightest, narrowest, widest, held },
   front,
@@ -124,7 +126,8 @@ function columnsOf(
     most = Math.floor(inner / tightest),
     steady = farthest - first + 1;
   let fit = Math.max(1, Math.floor(inner / narrowest));
-  if (whole > fit && whole <= Math.floor(inner / tight)) fit = whole;
+  if (widest === WIDEST && inner > FEW * WIDEST && Math.max(front, farthest) - first < FEW) fit = FEW;
+  else if (whole > fit && whole <= Math.floor(inner / tight)) fit = whole;
   else if (steady > fit) fit = widened(fit, Math.min(steady, most), most);
   else if (front - first + 1 > fit && front - first + 1 <= most) fit = front - first + 1;
   let shown = Math.max(1, Math.min(fit, Math.max(whole, Math.ceil(inner / widest))));
