@@ -29,6 +29,19 @@ def test_the_first_visit_replays_a_fork_and_stops_on_its_card(visit):
     assert page.evaluate(AT) == 40
 
 
+def test_a_phone_is_not_scrolled_by_the_replay_and_is_spoken_to_as_one(visit):
+    page = visit(390, 844, first=True, own=True, has_touch=True, is_mobile=True)
+    status = page.locator(".status-text")
+    expect(status).to_contain_text(f"The draft model guessed “{rejected(page)['text']}”")
+    expect(status).to_contain_text("Touch any token, drag the slider, or press Run.")
+    page.wait_for_function("decodingExplorer.app.lanes[1].scene.card")
+    expect(page.get_by_role("heading", name="Decoding Explorer", exact=True)).to_be_in_viewport(ratio=1)
+    expect(page.locator(".lane.current .chips-row .is-rejected").last).to_be_in_viewport(ratio=1)
+    assert page.evaluate("scrollY") == 0
+    press(page, "Show all")
+    expect(page.locator(".dp-card")).to_have_count(0)
+
+
 def test_the_replay_is_skipped_by_a_button_and_ended_by_any_press(visit):
     page = visit(first=True)
     press(page, "Skip")

@@ -27,7 +27,6 @@ function showFork(lane, node) {
       if (scene.waiting) return requestAnimationFrame(look);
       const mark = scene.marksAt(lane.shown - 1).find((one) => one.node === node);
       if (mark) player.showCard(scene, mark);
-      lane.element.querySelector(".dp-card")?.scrollIntoView({ block: "nearest" }); // a phone shows less
     };
   requestAnimationFrame(look);
 }
@@ -40,6 +39,7 @@ async function welcome(app) {
   const done = () => page.notice(app, "welcome", null);
   const all = () => {
     done();
+    player.hideCard(app.lanes[fork.lane].scene);
     app.playback.seek(app.playback.ticks.length, true);
   };
   app.on("state", () => app.state() === "none" || !app.notices.welcome || done());
@@ -50,9 +50,10 @@ async function welcome(app) {
   ]);
   if (!(await replay(app, fork, done))) return;
   showFork(app.lanes[fork.lane], fork.node);
+  const ways = matchMedia("(pointer: coarse)").matches ? "Touch" : "Point at";
   say(
     `The draft model guessed “${fork.rejected}”; the target rejected it and wrote “${fork.instead}”. ` +
-      "Point at any token, drag the slider, or press Run.",
+      `${ways} any token, drag the slider, or press Run.`,
     [["Show all", "Show the whole run", all]],
   );
 }
