@@ -53,8 +53,11 @@ def to_cards(page):
 
 def choose(page, name: str) -> dict:
     """Opens the tab, chooses an experiment by its card and waits until it and its figures are drawn."""
-    found = STORED[name]
-    catalogue(page).get_by_role("link", name=found["title"]).click()
+    found, cards = STORED[name], catalogue(page)
+    rests = cards.get_by_role("button")  # of the groups, on a phone
+    while rests.count():
+        rests.first.click()
+    cards.get_by_role("link", name=found["title"]).click()
     drawn_whole(page, found)
     return found
 

@@ -193,6 +193,28 @@ def test_the_map_is_made_larger_dragged_and_shown_whole(methods):
     assert view.evaluate("e => e.scrollHeight <= e.clientHeight + 1")
 
 
+def test_a_phone_shows_the_first_of_long_lists_until_all_are_asked_for(methods):
+    page, methods = methods
+    resize(page, *SIZES[1])
+    cards = methods.locator("article:visible")
+    expect(cards).to_have_count(10)
+    rest = methods.get_by_role("button", name="Show all methods")
+    rest.click()
+    expect(methods.locator("article:visible")).to_have_count(methods.locator("article").count())
+    expect(rest).to_be_hidden()
+    assert page.evaluate("document.activeElement.closest('article') === document.querySelectorAll('.card')[10]")
+    experiments = section(page, "Experiments")
+    group = experiments.get_by_role("list").first
+    expect(group.locator("li:visible")).to_have_count(3)
+    rest = experiments.get_by_role("button", name=re.compile(r"^Show all \d+ of this group$")).first
+    count = group.locator("li").count()
+    expect(rest).to_have_text(f"Show all {count} of this group")
+    rest.click()
+    expect(group.locator("li:visible")).to_have_count(count)
+    resize(page, *SIZES[0])
+    expect(experiments.get_by_role("button", name=re.compile("^Show all"))).to_have_count(0)
+
+
 def test_a_touch_says_what_a_method_is_and_the_second_one_leads_to_its_card(app, chromium):
     context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
     page = context.new_page()

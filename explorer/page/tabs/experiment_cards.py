@@ -19,7 +19,9 @@ MAX_QUOTED = 60  # characters of a search that are quoted
 
 
 def catalogue(answers: list[dict], words: str) -> str:
-    """The cards that match a search, by group; without search words all, the most surprising first."""
+    """The cards that match a search, by group; without search words all, the most surprising first, and on a
+    phone the first of each group (assets/web/page/long-lists.js).
+    """
     groups = grouped(answers)
     fits = [
         (title, cards)
@@ -28,9 +30,18 @@ def catalogue(answers: list[dict], words: str) -> str:
     ]
     if not fits:
         return f"<p>No experiment matches “{html.escape(words.strip()[:MAX_QUOTED])}”. Try fewer words.</p>"
+    if words.strip():
+        return "".join(f"<h3>{html.escape(title)}</h3>{listed(cards)}" for title, cards in fits)
     return "".join(
-        f"<h3>{html.escape(title)}</h3><ul>{''.join(map(card, cards))}</ul>" for title, cards in fits
+        f"<h3>{html.escape(title)}</h3>{listed(cards, 'long-list')}"
+        f'<button type="button" class="rest-of-list">Show all {len(cards)} of this group</button>'
+        for title, cards in fits
     )
+
+
+def listed(answers: list[dict], look: str = "") -> str:
+    """Cards as a list."""
+    return f'<ul class="{look}">{"".join(map(card, answers))}</ul>'
 
 
 def grouped(answers: list[dict]) -> dict[str, list[dict]]:

@@ -223,8 +223,6 @@ def matches(words: str, family: str, status: str = "") -> tuple[str, str, list[l
     papers, restricted to `status` if it is given.
     """
     cards, rows = matching(words, family)
-    if not words.strip():
-        cards.sort(key=first_to_try)
     shown = [cells(row) for row in rows if status in ("", row["status"])]
     names = json.dumps([one["name"] for one in cards])
     return count_sentence(words, cards, rows), names, shown
