@@ -52,6 +52,8 @@ def test_methods_and_papers_are_found_by_words_and_family():
     for family in ("m:search", "p:diffusion"):
         _, names, rows = matches("", family)
         assert 0 <= len(json.loads(names)) < len(strategies()) and 0 < len(rows) < 193
+    whole_title = matches("Fast Inference from Transformers via Speculative Decoding", EVERY)
+    assert json.loads(whole_title[1])[0] == "speculative", "of equal matches, what to try first"
     one = matches("fast inference from transformers via", EVERY)
     assert one[0] == "2 methods · 1 paper here" and set(json.loads(one[1])) == {
         "speculative",

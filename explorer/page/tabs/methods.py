@@ -236,7 +236,7 @@ def matching(words: str, family: str) -> tuple[list[dict], list[dict]]:
     own = {paper["slug"] for one in known["methods"] if one["family"] == name for paper in one["papers"]}
     cards = [
         one
-        for one in search.best(known["methods"], words, search.of_method)
+        for one in search.best(sorted(known["methods"], key=first_to_try), words, search.of_method)
         if (side != "m" or one["family"] == name)
         and (side != "p" or any(paper["slug"] in slugs for paper in one["papers"]))
     ]
@@ -249,7 +249,7 @@ def matching(words: str, family: str) -> tuple[list[dict], list[dict]]:
 
 
 def first_to_try(method: dict) -> int:
-    """The sort key of a method in a list without a search: first the methods to try first, then the rest."""
+    """The sort key of a method among others that match as well: first the methods to try first."""
     name = method["name"]
     return origins.START.index(name) if name in origins.START else len(origins.START)
 
@@ -264,7 +264,10 @@ def all_methods() -> tuple[str, str]:
 
     code, methods = sandbox.protection().sentence, sorted(listing()["methods"], key=first_to_try)
     rows = "".join(method_rows.row(one, FAMILIES, code) for one in methods)
-    cards = f'<section class="methods cards" aria-label="Cards of methods">{rows}</section>'
+    cards = (
+        f'<section class="methods cards long-list" aria-label="Cards of methods">{rows}</section>'
+        '<button type="button" class="rest-of-list">Show all methods</button>'
+    )
     pictured = {one["name"] for one in methods if one["picture"]}
     return method_map(family_tree(), FAMILIES, pictured), cards
 
