@@ -156,6 +156,16 @@ def test_numbers_are_those_of_the_trace(shared):
         assert '"why":[{"code":"token rejection",' in panel(page).locator("details").last.inner_text()
 
 
+def test_no_badge_is_cut_beside_it(shared):
+    page = shared(1400, 900)
+    with_lanes(page, {"strategy": "beam"}, {"strategy": "speculative"}, {"strategy": "greedy"})
+    lane(page, 2).locator(".chips-row .dp-chip").last.click()
+    expect(panel(page)).to_be_visible()
+    badges = page.locator(".badge:visible")
+    expect(page.locator(".badge.relation:visible").first).to_be_visible()
+    assert badges.evaluate_all("all => all.filter((b) => b.scrollWidth > b.clientWidth).length") == 0
+
+
 def test_the_residual_stands_between_the_numbers_and_the_flag(shared):
     page = shared(1400, 900)
     parameters = {"temperature": 1.0, "num_assistant_tokens": 4}
