@@ -345,7 +345,7 @@ def run_follower(runs: Runs, lane_leads: bool, of_screen: bool = True) -> Callab
         if number not in lanes and (seen or of_screen):
             number = WHOLE
         if not number and form not in OF_RUN:
-            number, form = (WHOLE, "page") if lane_leads else (min(lanes, default=WHOLE), form)
+            number, form = (WHOLE, "page") if lane_leads else (first_for(form, lanes), form)
         views = lanes[number].record.views() if number in lanes else []
         named_views = [SHOWN, *((titles()[view], view) for view in views)]
         options = FORMS[form].options
@@ -361,6 +361,14 @@ def run_follower(runs: Runs, lane_leads: bool, of_screen: bool = True) -> Callab
         ]
 
     return follow
+
+
+def first_for(form: str, lanes: dict[int, on_screen.Lane]) -> int | None:
+    """The lane that a kind of file is taken of where none was chosen: the first; for drafted tokens, the
+    first that has drafted.
+    """
+    drafting = [number for number, lane in lanes.items() if lane.record.trace.costs.proposed]
+    return min((form == "drafted" and drafting) or lanes, default=WHOLE)
 
 
 def update_of(before: Any, now: Any) -> dict:

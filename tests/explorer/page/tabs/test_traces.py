@@ -213,6 +213,12 @@ def test_a_kind_of_file_that_holds_a_lane_goes_with_a_lane(follow, lane_leads, n
     assert (of.get("value", 0), form.get("value", "graph")) == now
 
 
+def test_a_file_of_drafted_tokens_is_of_the_lane_that_has_drafted(follow):
+    value = {"session": ME, "run": "example", "state": "done", "lanes": SEEN}
+    _, of, form, *_ = follow(json.dumps(value), 0, "drafted", False)
+    assert (of["value"], form) == (2, gr.skip())  # lane 1 is a beam search
+
+
 def test_before_it_knows_the_run_it_says_neither_that_there_is_one_nor_that_there_is_none(runs):
     with gr.Blocks() as demo:
         traces.build(runs, on_screen.component("traces"), traces.dropped())
