@@ -54,6 +54,16 @@ def test_every_tab_of_the_page_is_in_sight_on_a_phone(again):
         expect(tabs.nth(tab)).to_have_attribute("aria-selected", "true")
 
 
+def test_no_view_of_a_lane_is_cut_in_its_row_of_tabs(again):
+    page = again(390, 844, **PHONE)
+    ready(page)
+    for number in ("1", "2"):
+        page.get_by_role("navigation", name="Lanes").get_by_role("button", name=number).tap()
+        row = page.locator(".lane.current .tabs")
+        wide = row.evaluate("(row) => [row.scrollWidth, row.clientWidth, row.textContent]")
+        assert wide[0] <= wide[1], wide
+
+
 def test_a_phone_shows_three_lines_of_tokens_to_press(again):
     page = again(390, 844, **PHONE)
     ready(page)
