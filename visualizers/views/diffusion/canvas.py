@@ -36,9 +36,10 @@ class Canvas:
             column=sizes.MARKED,
             column_narrow=38,
             wide=72,
+            widest=220,
             axis=None,
             columns=COLUMNS,
-            row_tall=34,
+            row_tall=72,
             left=40,
             left_narrow=30,
             legend=[
