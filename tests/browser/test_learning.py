@@ -202,7 +202,9 @@ def test_a_phone_shows_the_first_of_long_lists_until_all_are_asked_for(methods):
     rest.click()
     expect(methods.locator("article:visible")).to_have_count(methods.locator("article").count())
     expect(rest).to_be_hidden()
-    assert page.evaluate("document.activeElement.closest('article') === document.querySelectorAll('.card')[10]")
+    assert page.evaluate(
+        "document.activeElement.closest('article') === document.querySelectorAll('.card')[10]"
+    )
     experiments = section(page, "Experiments")
     group = experiments.get_by_role("list").first
     expect(group.locator("li:visible")).to_have_count(3)
