@@ -1,0 +1,1 @@
+"""What newcomers are asked to do with the app, as a script: `python -m tests.newcomers`."""
