@@ -8,6 +8,7 @@ import math
 from decoders.trace.number_format import many
 
 SAME = 0.005  # nats per token: means that are written alike
+LONGEST = 36  # characters of a label in a sentence: one with all its parameters would hide the rest
 
 
 def sentence(lanes: list[dict], points: list[dict]) -> str:
@@ -74,9 +75,9 @@ def difference(lanes: list[dict]) -> str:
 
 
 def named(lane: dict, lanes: list[dict]) -> str:
-    """Its label, or its number where another lane has the same label."""
+    """Its label, or its number where another lane has the same label or the label is long."""
     alike = sum(other["label"] == lane["label"] for other in lanes) > 1
-    return f"lane {lane['lane']}" if alike else lane["label"]
+    return f"lane {lane['lane']}" if alike or len(lane["label"]) > LONGEST else lane["label"]
 
 
 def signed(value: float) -> str:

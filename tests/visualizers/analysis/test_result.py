@@ -63,3 +63,10 @@ def test_an_unknown_likelihood_is_not_compared():
     points = [{"lane": 1, "logprob": -0.5}, {"lane": 2, "logprob": None}]
     other = lane(2, "From a file", 0, -0.5, relation={"equal": False}, parting={"position": 1})
     assert sentence([GREEDY, other], points) == "The first difference is at token 1."
+
+
+def test_a_lane_whose_label_is_long_is_named_by_its_number():
+    long = lane(2, "Sampling temperature 0, top_p 1, no_repeat_ngram_size 3", 4, -2.0)
+    assert said(GREEDY, long | {"relation": {"equal": False}}) == (
+        "The text of Greedy is likeliest: mean log p per token −0.50; lane 2 −2.00."
+    )
