@@ -108,6 +108,21 @@ def test_a_run_ends_where_its_lanes_part_with_its_result(again):
     page.wait_for_function(f"({WINDOW})(0)[0] > 2")
 
 
+def test_a_branch_ends_where_it_leaves_its_lane(again):
+    page = again()
+    decode(page, [{"strategy": "beam"}, {"strategy": "greedy"}])
+    page.get_by_role("region", name="Lane 1").locator(".chips-row .dp-chip").nth(-6).click()
+    page.get_by_role("button", name="Branch here with").nth(1).click()
+    page.wait_for_function("decodingExplorer.lanes.length === 3 && decodingExplorer.state === 'done'")
+    page.wait_for_function("decodingExplorer.app.moments.homes?.size === 3")
+    token = page.evaluate("decodingExplorer.app.lanes[2].setup.begin.tokens.length")
+    assert token > 30
+    for lane in (1, 2):
+        page.wait_for_function(
+            f"(([lo, columns]) => lo <= {token} && {token} < lo + columns)(({WINDOW})({lane}))"
+        )
+
+
 def test_best_first_search_ends_on_its_branches(again):
     page = again()
     decode(page, [{"strategy": "best_first"}])

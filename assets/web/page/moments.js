@@ -183,8 +183,11 @@ page.Moments = class {
     this.show();
   }
 
-  // The most telling moment of some lanes: {node, x: its position, ...}; null where nothing happens.
+  // Where the newest branch leaves its lane, as all before it is given; else the most telling moment of the
+  // lanes: {node, x: its position, ...}; null where nothing happens.
   main(lane) {
+    const branch = this.app.lanes.findLast(({ setup }) => setup.begin);
+    if (branch) return { x: branch.setup.begin.tokens.length };
     const telling = (lanes) =>
       lanes
         .flatMap((one) => this.of(one))
