@@ -80,11 +80,13 @@ def attempt(browser: Browser, url: str, task: Task, pictures: Path | None) -> st
 
 
 def taken(guest: Guest, found: Judged, path: Path) -> Path | None:
-    """Saves a picture of the page as the task left it; None if there is no page."""
+    """Saves a picture of the page as the task left it; None if there is no page, as on the command line."""
+    if not guest.contexts:
+        return None
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         guest.page.screenshot(path=path)
-    except (AttributeError, Error) as error:
+    except Error as error:
         found.findings.append((None, f"no picture: {str(error).splitlines()[0]}"))
         return None
     return path

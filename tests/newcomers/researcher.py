@@ -370,7 +370,6 @@ def notebook(guest: Guest) -> Findings:
         if told.returncode == 0
         else told.stderr[-200:],
     )
-    guest.opens()
 
 
 @task("R13", "look at a draft tree of 64 nodes")

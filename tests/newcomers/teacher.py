@@ -418,6 +418,11 @@ def branch(guest: Guest) -> Findings:
     texts = cut(page, ".lane .badge, .lane .parameter-line")
     badges = [text for text in texts if "≠" in text or "✓" in text]
     yield badges == [], f"badges cut: {badges}"
+    lo, columns = page.evaluate(
+        "(({ lo, columns }) => [lo, columns])(decodingExplorer.app.lanes[2].scene.view)"
+    )
+    told = f"its picture shows tokens {lo:.0f} to {lo + columns - 1:.0f}"
+    yield lo <= int(place) < lo + columns, told
     outside = page.evaluate(OUTSIDE)
     yield outside == [], f"buttons out of sight in the heads: {outside}"
 
