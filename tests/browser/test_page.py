@@ -161,6 +161,23 @@ def test_scrubbing_back_shows_what_the_trace_said_then(page):
         assert [c["node"] for c in chips if c["state"] not in ("prompt", "rejected", "live")] == committed
 
 
+@pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
+def test_a_long_prompt_is_seen_while_it_is_written_and_a_short_one_stays_as_it_is(again, width, height):
+    page = again(width, height)
+    ready(page)
+    field = page.get_by_role("textbox", name="Prompt")
+    rest = field.bounding_box()
+    field.focus()
+    assert field.bounding_box() == rest
+    field.fill("Once upon a time there was a little dog in a red house near the sea. " * 9)
+    open_ = field.bounding_box()
+    assert open_["height"] >= 3 * rest["height"] and abs(open_["y"] - rest["y"]) < 1
+    x, y = open_["x"] + 40, open_["y"] + open_["height"] - 12  # nothing lies over its last line
+    assert page.evaluate("([x, y]) => document.elementFromPoint(x, y).ariaLabel", [x, y]) == "Prompt"
+    field.blur()
+    assert field.bounding_box() == rest
+
+
 def test_step_does_one_step_in_every_lane_then_run_goes_on(page):
     start(page, "Once", 12)
     counts = "decodingExplorer.lanes.map(l => l.count).join()"
