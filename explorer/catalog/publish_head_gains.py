@@ -39,6 +39,16 @@ def middle(gains: list[Gains]) -> Gains:
     return replace(first, **{name: median(getattr(one, name) for one in gains) for name in figures})
 
 
+def stored() -> list[Gains]:
+    """The drafters in the file."""
+    with origins.GAINS.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    names = [field.name for field in fields(Gains)][1:]
+    return [
+        Gains(row["drafter"], *(float(row[name]) if row[name] else None for name in names)) for row in rows
+    ]
+
+
 def table(gains: list[Gains]) -> str:
     """The table as Markdown."""
     return HEAD + "".join(map(line, gains))
@@ -62,7 +72,7 @@ def publish(gains: list[Gains]) -> None:
         for one in gains:
             writer.writerow(rounded(value) for value in astuple(one))
     before, rest = DOCS.read_text("utf-8").split(BEGIN)
-    DOCS.write_text(f"{before}{BEGIN}{table(gains)}{END}{rest.split(END)[1]}", "utf-8")
+    DOCS.write_text(f"{before}{BEGIN}{table(stored())}{END}{rest.split(END)[1]}", "utf-8")
 
 
 def rounded(value: str | float | None) -> str | float:

@@ -1,34 +1,20 @@
 """What trained drafters gain: one file, which the table of the docs and the cards of Methods repeat."""
 
-import csv
-from dataclasses import fields
-
-import pytest
-
 from explorer.benchmarks.heads_family import DRAFT_MODELS, SHORT, Gains, trained
 from explorer.catalog import origins
-from explorer.catalog.publish_head_gains import BEGIN, DOCS, END, middle, table
+from explorer.catalog.publish_head_gains import BEGIN, DOCS, END, middle, stored, table
 
 
-@pytest.fixture(scope="module")
-def stored() -> list[Gains]:
-    with origins.GAINS.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    names = [field.name for field in fields(Gains)][1:]
-    return [
-        Gains(row["drafter"], *(float(row[name]) if row[name] else None for name in names)) for row in rows
-    ]
-
-
-def test_the_table_of_the_docs_is_the_stored_one(stored):
+def test_the_table_of_the_docs_is_the_stored_one():
     text = DOCS.read_text("utf-8")
-    assert text.split(BEGIN)[1].split(END)[0] == table(stored)
+    assert text.split(BEGIN)[1].split(END)[0] == table(stored())
 
 
-def test_every_trained_drafter_was_measured_and_says_so_on_its_card(stored):
-    drafters = {one.drafter for one in stored}
+def test_every_trained_drafter_was_measured_and_says_so_on_its_card():
+    gains = stored()
+    drafters = {one.drafter for one in gains}
     assert {strategy.name for strategy in trained()} | set(SHORT) | set(DRAFT_MODELS) == drafters
-    eagle = next(one for one in stored if one.drafter == "eagle2")
+    eagle = next(one for one in gains if one.drafter == "eagle2")
     assert f": {eagle.against_greedy:.2f} times the speed of greedy" in origins.gain("eagle2")
     assert origins.gain("greedy") == ""
 
