@@ -65,6 +65,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "cache-of-architectures",
         "attention-designs",
         "compression",
+        "code-search",
         "lora-arithmetic",
         "chain-of-thought",
         "bottleneck",

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from decoders.models.loading import load
 from explorer import experiments
 from explorer.corpus import END, STORY_MIX
 from explorer.runs.lane_factory import lane_maker
@@ -154,6 +155,14 @@ def short(monkeypatch, models, tiny_model):
         ),
         "fading_weights": dict(WIDTH=24, LAYERS=1, TEXTS=4, HELD_OUT=2, LENGTH=8, STEPS=4, BATCH=2),
         "bottleneck": dict(ROWS=4, OTHERS=2, LENGTH=12, STEPS=2),
+        "code_search": dict(
+            MODULES=3,
+            LEARNED=4,
+            DRAWS=2,
+            STEPS=2,
+            BATCH=2,
+            load=lambda name: load(name) if "t5" in name else tiny_models.make(seed=3),
+        ),
         "compression": dict(ROWS=2, LENGTH=6, COUNT=2),
         "lora_arithmetic": dict(
             TEXTS=2, STORIES=2, LENGTH=6, load=tiny_models.adapter, texts=tiny_models.labelled_texts
