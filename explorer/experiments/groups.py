@@ -31,6 +31,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Sampling and the quality of text": (
         "hyperfitting",
         "hidden-bits",
+        "decoding-on-demand",
         "open-text",
         "decoders-swept",
         "entropy-threshold",

@@ -153,7 +153,10 @@ def short(monkeypatch, models, tiny_model):
         "sparse_pretraining": dict(
             WIDTH=24, LAYERS=1, TEXTS=4, HELD_OUT=2, LENGTH=8, LENGTHS=(1, 2), FINE=2, BATCH=2, SEEDS=2
         ),
-        "fading_weights": dict(WIDTH=24, LAYERS=1, TEXTS=4, HELD_OUT=2, LENGTH=8, STEPS=4, BATCH=2),
+        "fading_weights": dict(LAYERS=1, TEXTS=8, HELD_OUT=2, LENGTH=8, STEPS=4, BATCH=2, SEEDS=2),
+        "decoding_on_demand": dict(
+            STREAMS=1, STEPS=4, SEEDS=2, SCENES=6, TRAINING=2, BATCH=2, TOKENS=2, EVERY=(1, 2), SHARES=(0.5,)
+        ),
         "bottleneck": dict(ROWS=4, OTHERS=2, LENGTH=12, STEPS=2),
         "code_search": dict(
             MODULES=3,
