@@ -269,7 +269,7 @@ def finding(answer: dict) -> str:
     table = [list(row.values()) for row in rows_of(answer)]
     calls = {name: percent(needed(table, name)) for name in (PREDICTED, LAST, MEAN, UNIFORM)}
     return (
-        f"Decoding when the predicted answer moves keeps 95% of the right answers of a stream with "
+        f"Decoding when the predicted answer moves keeps nineteen of twenty right answers of a stream with "
         f"{calls[PREDICTED]} of the decodings, by the target's last state with {calls[LAST]}, by the mean of "
         f"its states with {calls[MEAN]}, and at every k-th step with {calls[UNIFORM]}."
     )
