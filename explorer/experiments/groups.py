@@ -46,6 +46,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "masking-bias",
         "api-calls",
         "python-constrained",
+        "decompiled-programs",
         "structured-outputs",
         "public-schemas",
     ),
