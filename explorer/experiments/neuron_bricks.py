@@ -2,9 +2,10 @@
 
 Configurable Foundation Models (Xiao et al. 2024) uses the word bricks for groups of feed-forward neurons that
 fire for one ability. A neuron is as specific to a domain as its activation is good at telling the domain's
-tokens from all others: average precision on one half of the texts, which the target itself continued. The
-most specific neurons are then held at their mean, and the other half of the texts shows what that costs each
-domain, compared with holding as many random neurons.
+tokens from all others: average precision on one half of the texts, which the target itself sampled. The most
+specific neurons, a share of all, are then held at their mean, and the other half of the texts shows what that
+costs each domain, compared with holding as many random neurons. Every draw has texts of its own; the table
+has means over the draws. A brick counts as found if its own domain loses most.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,25 +14,29 @@ from statistics import fmean
 
 import torch
 
-from explorer.experiments import Models, Result, progress
+from explorer.experiments import Cell, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.basis import Basis, by_pairs
 from explorer.experiments.pictures import Heat, Strip
-from explorer.experiments.reading import count, rows_of
+from explorer.experiments.reading import grouped, minus, percent, rows_of, two
 
-PAPERS = ()  # none: here a domain does not lose most by its own neurons in three of four rows
+PAPERS = ("configurable-foundation-models",)
 DOMAINS = ("stories", "translation", "records", "word problems")
 EACH, TOKENS = 12, 48  # texts of a domain, tokens that the target writes after each prompt
-SHARE = 0.01  # share of all neurons that are held at their mean
+SHARES = (0.01, 0.02, 0.05)  # of all neurons that are held at their mean
 RANDOM = 5  # random sets of as many neurons
+DRAWS = 3  # of texts and of random sets
 AT_RANDOM = "as many at random"
+Damages = dict[tuple[float, str], list[float]]  # (share, whose neurons are held) -> cost for each domain
 
 
-def texts(models: Models) -> dict[str, list[list[int]]]:
-    """The texts of each domain: prompts that the target continued."""
+def texts(models: Models, draw: int) -> dict[str, list[list[int]]]:
+    """The texts of each domain: prompts that the target continued, sampled with this draw's seeds."""
     made = {}
-    for domain in DOMAINS:
-        traces = [decoded(models, "greedy", prompt, TOKENS) for prompt in prompts(domain, EACH)]
+    for domain in progress.each(DOMAINS):
+        asked = prompts(domain, EACH)
+        cases = [(asked[at % len(asked)], EACH * draw + at) for at in range(EACH)]
+        traces = [decoded(models, "sample", prompt, TOKENS, seed) for prompt, seed in progress.each(cases)]
         made[domain] = [[*trace.prompt, *trace.output()] for trace in traces]
     return made
 
@@ -95,74 +100,109 @@ def held(mean: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def run(models: Models) -> Result:
-    """One row per domain whose neurons are held, and one for random neurons: the cost for each domain."""
-    model, made = models["target"].model, texts(models)
-    half = {domain: (own[::2], own[1::2]) for domain, own in made.items()}
+def damages(models: Models, draw: int) -> Damages:
+    """What holding the neurons of each domain, or AT_RANDOM, costs in one draw."""
+    model = models["target"].model
+    with progress.part(0.5):
+        half = {domain: (own[::2], own[1::2]) for domain, own in texts(models, draw).items()}
     parts = {domain: torch.cat([activations(model, t) for t in own[0]]) for domain, own in half.items()}
     every = torch.cat(list(parts.values()))
     mean, sizes = every.mean(0), every.flatten(1).abs()
     domain_of = torch.cat([torch.full((len(part),), at) for at, part in enumerate(parts.values())])
-    number = max(1, round(SHARE * mean.numel()))
+    domain_of = domain_of.to(sizes.device)
     plain = {domain: loss(model, half[domain][1]) for domain in DOMAINS}
-    rows, precise = [], []
-    for at, name in enumerate(progress.each(DOMAINS)):
-        precision = average_precision(sizes, domain_of.to(sizes.device) == at)
-        best = precision.topk(number)
-        precise.append(float(best.values.mean()))
-        fixed = held(mean, best.indices)
-        rows.append([name, *(loss(model, half[domain][1], fixed) - plain[domain] for domain in DOMAINS)])
-    draw = torch.Generator().manual_seed(0)
-    drawn = [held(mean, torch.randperm(mean.numel(), generator=draw)[:number]) for _ in range(RANDOM)]
-    lost = [
-        sum(loss(model, half[domain][1], fixed) for fixed in drawn) / RANDOM - plain[domain]
-        for domain in DOMAINS
+    ranked = [
+        average_precision(sizes, domain_of == at).argsort(descending=True) for at in range(len(DOMAINS))
     ]
-    rows.append([AT_RANDOM, *lost])
-    own = sum(max(row[1:]) == row[at + 1] for at, row in enumerate(rows[:-1]))
-    mine = sum(row[at + 1] for at, row in enumerate(rows[:-1])) / len(DOMAINS)
-    low, high = min(min(row[1:]) for row in rows), max(max(row[1:]) for row in rows)
-    picture = Heat(
-        "What it costs to hold a domain's neurons",
+    generator = torch.Generator().manual_seed(draw)
+
+    def cost(chosen: torch.Tensor) -> list[float]:
+        fixed = held(mean, chosen)
+        return [loss(model, half[domain][1], fixed) - plain[domain] for domain in DOMAINS]
+
+    found = {}
+    for share in progress.each(SHARES):
+        number = max(1, round(share * mean.numel()))
+        for name, order in progress.each(zip(DOMAINS, ranked, strict=True), until=0.5):
+            found[share, name] = cost(order[:number])
+        sets = [torch.randperm(mean.numel(), generator=generator)[:number] for _ in range(RANDOM)]
+        costs = [cost(chosen.to(sizes.device)) for chosen in progress.each(sets)]
+        found[share, AT_RANDOM] = [fmean(column) for column in zip(*costs, strict=True)]
+    return found
+
+
+def run(models: Models) -> Result:
+    """A row for each share and domain whose neurons are held, and for as many random ones."""
+    draws = [damages(models, draw) for draw in progress.each(range(DRAWS))]
+    keys = list(draws[0])
+    means = {
+        key: [fmean(column) for column in zip(*(one[key] for one in draws), strict=True)] for key in keys
+    }
+    rows: list[list[Cell]] = [[share, name, *means[share, name]] for share, name in keys]
+    compared = [
+        by_pairs(
+            f"nats lost by own neurons against random ones, {percent(share)}",
+            [
+                one[share, name][at] - one[share, AT_RANDOM][at]
+                for one in draws
+                for at, name in enumerate(DOMAINS)
+            ],
+        )
+        for share in SHARES
+    ]
+    says = [conclusion(share, means, draws) for share in SHARES]
+    return Result(["share", "neurons held", *DOMAINS], rows, says, compared=compared, pictures=[heat(means)])
+
+
+def leading(damages: Damages, share: float) -> int:
+    """In how many rows the domain whose neurons are held loses most."""
+    return sum(max(damages[share, name]) == damages[share, name][at] for at, name in enumerate(DOMAINS))
+
+
+def heat(means: Damages) -> Heat:
+    """The costs at the largest share."""
+    share = SHARES[-1]
+    rows = {name: means[share, name] for name in (*DOMAINS, AT_RANDOM)}
+    low, high = min(map(min, rows.values())), max(map(max, rows.values()))
+    return Heat(
+        f"What it costs to hold {percent(share)} of the neurons, those of a domain",
         "nats per token more, in the rows whose neurons are held at their mean, in the columns on which text",
         list(DOMAINS),
-        [Strip(row[0], [""], [[value] for value in row[1:]]) for row in rows],
+        [Strip(name, [""], [[value] for value in costs]) for name, costs in rows.items()],
         low,
         high,
     )
-    says = [
-        f"{count(number, 'neuron')} of {mean.numel():,} are held; their average precision is "
-        + ", ".join(f"{value:.2f} for {name}" for name, value in zip(DOMAINS, precise, strict=True))
-        + ".",
-        f"In {own} of {len(DOMAINS)} rows the domain whose neurons are held loses most.",
-        f"A domain loses {mine:.3f} nats by its own neurons and {sum(lost) / len(lost):.3f} by random ones, "
-        "in the mean; a model of this size shares most of its neurons.",
-    ]
-    return Result(["neurons held", *DOMAINS], rows, says, pictures=[picture])
 
 
-def own_and_random(answer: dict) -> dict[str, tuple[float, float]]:
-    """Domain -> what it loses by its own neurons, and by as many at random."""
-    rows = {row["neurons held"]: row for row in rows_of(answer)}
-    return {name: (rows[name][name], rows[AT_RANDOM][name]) for name in answer["columns"][1:] if name in rows}
-
-
-def finding(answer: dict) -> str:
-    """The losses of all domains by their own neurons, and in how many a domain loses more than the others."""
-    losses = own_and_random(answer).values()
-    own, chance = (f"{fmean(values):.3f}".replace("-", "−") for values in zip(*losses, strict=True))
-    rows = [row for row in rows_of(answer) if row["neurons held"] != AT_RANDOM]
-    first = sum(row[row["neurons held"]] == max(list(row.values())[1:]) for row in rows)
-    return (
-        f"Without the neurons that are most special for a domain, the target loses {own} nats per token "
-        f"there, in the mean of {len(rows)} domains, and {chance} without as many at random; in {first} "
-        "of them the domain loses more than the others."
+def conclusion(share: float, means: Damages, draws: list[Damages]) -> str:
+    """What was found at a share."""
+    own = fmean(means[share, name][at] for at, name in enumerate(DOMAINS))
+    chance = fmean(means[share, AT_RANDOM])
+    each = ", ".join(str(leading(one, share)) for one in draws)
+    return minus(
+        f"{percent(share)} of the neurons: in {leading(means, share)} of {len(DOMAINS)} rows the domain "
+        f"whose neurons are held loses most ({each} in the draws one by one); a domain loses {own:.3f} nats "
+        f"by its own neurons and {chance:.3f} by random ones, in the mean."
     )
 
 
-def stands(answer: dict) -> Basis:
-    """Domains, each with texts of its own, and random sets of neurons."""
-    gaps = [own - chance for own, chance in own_and_random(answer).values()]
-    compared = by_pairs("nats lost by own neurons against random ones", gaps)
-    units = {"domains": len(gaps), "texts of each": EACH, "random sets of neurons": RANDOM}
-    return Basis(units, compared=[compared])
+def finding(answer: dict) -> str:
+    """At the smallest and the largest share: where the own domain loses most, and how much."""
+    parts = []
+    for share, rows in grouped(rows_of(answer), "share").items():
+        own = [row for row in rows if row["neurons held"] != AT_RANDOM]
+        (chance,) = (row for row in rows if row["neurons held"] == AT_RANDOM)
+        domains = list(chance)[2:]
+        first = sum(row[row["neurons held"]] == max(row[name] for name in domains) for row in own)
+        mine = fmean(row[row["neurons held"]] for row in own)
+        random = fmean(chance[name] for name in domains)
+        parts.append((percent(share), first, len(own), two(mine), two(random)))
+    few, many = parts[0], parts[-1]
+    return (
+        f"Without the {many[0]} of its neurons that are most special for a domain, the target loses most "
+        f"there in {many[1]} of {many[2]} domains, {many[3]} nats per token in the mean and {many[4]} "
+        f"without as many at random; without {few[0]}, in {few[1]} of {few[2]}, {few[3]} and {few[4]}."
+    )
+
+
+STANDS = Basis({"draws": DRAWS, "domains": len(DOMAINS), "texts of each": EACH})

@@ -117,7 +117,7 @@ def short(monkeypatch, models, tiny_model):
         "modes_by_length": dict(ASKED=("count", "last"), COUNT=1, LENGTHS=range(2), FORWARDS=3),
         "masks_as_modes": dict(WIDTH=16, LAYERS=1, STEPS=2, BATCH=2, TESTED=2, WRITTEN=1),
         "trees_over_states": dict(ROWS=8, LENGTH=16, STEPS=2, TEXTS=2, BEGUN=3, TOKENS=6, BACK=4),
-        "neuron_bricks": dict(DOMAINS=("stories", "records"), EACH=2, TOKENS=4, RANDOM=1),
+        "neuron_bricks": dict(DOMAINS=("stories", "records"), EACH=2, TOKENS=4, RANDOM=1, DRAWS=2),
         "memory_policies": dict(
             PROMPTS=2,
             READ=8,
@@ -153,10 +153,11 @@ def short(monkeypatch, models, tiny_model):
         "sparse_pretraining": dict(
             WIDTH=24, LAYERS=1, TEXTS=4, HELD_OUT=2, LENGTH=8, LENGTHS=(1, 2), FINE=2, BATCH=2, SEEDS=2
         ),
-        "fading_weights": dict(LAYERS=1, TEXTS=8, HELD_OUT=2, LENGTH=8, STEPS=4, BATCH=2, SEEDS=2),
+        "fading_weights": dict(WIDTH=24, LAYERS=1, TEXTS=4, HELD_OUT=2, LENGTH=8, STEPS=4, BATCH=2),
         "decoding_on_demand": dict(
             STREAMS=1, STEPS=4, SEEDS=2, SCENES=6, TRAINING=2, BATCH=2, TOKENS=2, EVERY=(1, 2), SHARES=(0.5,)
         ),
+        "decompiled_programs": dict(PROGRAMS=30, HELD_OUT=3, WIDTH=16, LAYERS=1, STEPS=2, BATCH=2, SEEDS=2),
         "bottleneck": dict(ROWS=4, OTHERS=2, LENGTH=12, STEPS=2),
         "code_search": dict(
             MODULES=3,

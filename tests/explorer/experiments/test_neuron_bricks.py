@@ -4,7 +4,15 @@ import pytest
 import torch
 
 from explorer.experiments import find_stored
-from explorer.experiments.neuron_bricks import AT_RANDOM, activations, average_precision, held, loss, neurons
+from explorer.experiments.neuron_bricks import (
+    AT_RANDOM,
+    SHARES,
+    activations,
+    average_precision,
+    held,
+    loss,
+    neurons,
+)
 from explorer.experiments.reading import rows_of
 
 
@@ -32,8 +40,11 @@ def test_chosen_neurons_are_held_and_all_others_left_alone(tiny_model):
     assert loss(model, [text], held(mean, torch.arange(mean.numel()))) != pytest.approx(loss(model, [text]))
 
 
-def test_domains_lose_more_by_their_own_neurons_than_by_chance_in_the_mean():
-    rows = {row["neurons held"]: row for row in rows_of(find_stored("neuron-bricks"))}
-    domains = [name for name in rows if name != AT_RANDOM]
-    assert len(domains) == 4
-    assert sum(rows[name][name] for name in domains) > 4 * abs(sum(rows[AT_RANDOM][name] for name in domains))
+def test_the_own_domain_loses_most_in_three_of_four_rows_and_more_than_by_chance():
+    rows = rows_of(find_stored("neuron-bricks"))
+    for share in SHARES[1:]:
+        own = {row["neurons held"]: row for row in rows if row["share"] == share}
+        chance = own.pop(AT_RANDOM)
+        assert len(own) == 4
+        assert sum(row[name] == max(row[domain] for domain in own) for name, row in own.items()) >= 3
+        assert sum(row[name] for name, row in own.items()) > 2 * abs(sum(chance[name] for name in own))
