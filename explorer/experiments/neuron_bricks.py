@@ -196,12 +196,12 @@ def finding(answer: dict) -> str:
         first = sum(row[row["neurons held"]] == max(row[name] for name in domains) for row in own)
         mine = fmean(row[row["neurons held"]] for row in own)
         random = fmean(chance[name] for name in domains)
-        parts.append((percent(share), first, len(own), two(mine), two(random)))
+        parts.append((f"{round(1 / share)}", first, len(own), two(mine), two(random)))
     few, many = parts[0], parts[-1]
     return (
-        f"Without the {many[0]} of its neurons that are most special for a domain, the target loses most "
-        f"there in {many[1]} of {many[2]} domains, {many[3]} nats per token in the mean and {many[4]} "
-        f"without as many at random; without {few[0]}, in {few[1]} of {few[2]}, {few[3]} and {few[4]}."
+        f"Without the 1 of {many[0]} neurons that are most special for a domain, the target loses most there "
+        f"in {many[1]} of {many[2]} domains, {many[3]} nats per token in the mean and {many[4]} without as "
+        f"many at random; without 1 of {few[0]}, in {few[1]} of {few[2]}, {few[3]} and {few[4]}."
     )
 
 
