@@ -39,6 +39,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Steering: documents, instructions, plans": (
         "evidence",
         "topic-plans",
+        "topic-decoders",
         "faithful-answers",
         "plans-and-summaries",
         "guided-descriptions",

@@ -199,9 +199,9 @@ def finding(answer: dict) -> str:
         parts.append((f"{round(1 / share)}", first, len(own), two(mine), two(random)))
     few, many = parts[0], parts[-1]
     return (
-        f"Without the 1 of {many[0]} neurons that are most special for a domain, the target loses most there "
+        f"Without the 1 in {many[0]} neurons that are most special for a domain, the target loses most there "
         f"in {many[1]} of {many[2]} domains, {many[3]} nats per token in the mean and {many[4]} without as "
-        f"many at random; without 1 of {few[0]}, in {few[1]} of {few[2]}, {few[3]} and {few[4]}."
+        f"many at random; without 1 in {few[0]}, in {few[1]} of {few[2]}, {few[3]} and {few[4]}."
     )
 
 

@@ -158,6 +158,7 @@ def short(monkeypatch, models, tiny_model):
             STREAMS=1, STEPS=4, SEEDS=2, SCENES=6, TRAINING=2, BATCH=2, TOKENS=2, EVERY=(1, 2), SHARES=(0.5,)
         ),
         "decompiled_programs": dict(PROGRAMS=30, HELD_OUT=3, WIDTH=16, LAYERS=1, STEPS=2, BATCH=2, SEEDS=2),
+        "topic_decoders": dict(SHEETS=20, HELD_OUT=4, WIDTH=16, STEPS=2, BATCH=2, SEEDS=2),
         "bottleneck": dict(ROWS=4, OTHERS=2, LENGTH=12, STEPS=2),
         "code_search": dict(
             MODULES=3,
