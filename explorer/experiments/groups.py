@@ -71,6 +71,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "code-search",
         "lora-arithmetic",
         "chain-of-thought",
+        "shuffled-words",
         "bottleneck",
         "sparse-pretraining",
         "fading-weights",

@@ -153,7 +153,7 @@ def short(monkeypatch, models, tiny_model):
         "sparse_pretraining": dict(
             WIDTH=24, LAYERS=1, TEXTS=4, HELD_OUT=2, LENGTH=8, LENGTHS=(1, 2), FINE=2, BATCH=2, SEEDS=2
         ),
-        "fading_weights": dict(WIDTH=24, LAYERS=1, TEXTS=4, HELD_OUT=2, LENGTH=8, STEPS=4, BATCH=2),
+        "fading_weights": dict(LAYERS=1, TEXTS=8, HELD_OUT=2, LENGTH=8, STEPS=4, BATCH=2, SEEDS=2),
         "decoding_on_demand": dict(
             STREAMS=1, STEPS=4, SEEDS=2, SCENES=6, TRAINING=2, BATCH=2, TOKENS=2, EVERY=(1, 2), SHARES=(0.5,)
         ),
@@ -167,6 +167,21 @@ def short(monkeypatch, models, tiny_model):
             STEPS=2,
             BATCH=2,
             load=lambda name: load(name) if "t5" in name else tiny_models.make(seed=3),
+        ),
+        "shuffled_words": dict(
+            TEXTS=4,
+            LENGTH=24,
+            WORDS=4,
+            WIDTH=16,
+            LAYERS=2,
+            HELD_OUT=2,
+            STEPS=2,
+            BATCH=2,
+            SEEDS=2,
+            LABELLED=4,
+            TESTED=4,
+            FINE=2,
+            ROUNDS=(2,),
         ),
         "compression": dict(ROWS=2, LENGTH=6, COUNT=2),
         "lora_arithmetic": dict(
