@@ -1,5 +1,6 @@
 """Training with most weights at zero: fixed random masks (sparse pre-training, SPDF) and n of every m kept,
-with a gradient that fades for what is masked in place of vanishing (progressive gradient flow).
+with a gradient that fades for what is masked in place of vanishing (progressive gradient flow), and weights
+that are removed step by step (The Journey Matters, 2025).
 
 Thangarasa et al. (2023), SPDF: uniform random static masks, all weights free again when fine-tuned.
 Bambhaniya et al. (2024), "Progressive Gradient Flow for Robust N:M Sparsity Training": MdGf multiplies masked
@@ -15,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from decoders.models.editing.matrices import linear_layers, outside
+from decoders.models.editing.matrices import linear_layers, lowest, outside
 
 DECAY = 2e-4  # of masked weights in SR-STE
 Kept = Callable[[torch.Tensor], torch.Tensor]  # weights [out, in] -> mask, True for active weights
@@ -64,6 +65,23 @@ def n_of_m(n: int, m: int) -> Kept:
     return lambda weight: ~outside(weight.abs(), n, m)
 
 
+class Gradual:
+    """A mask whose zeros grow: whenever `share` has risen, the smallest of the weights that are left go too,
+    for good (gradual magnitude pruning, Zhu and Gupta 2017).
+    """
+
+    def __init__(self, weight: torch.Tensor):
+        self.share = 0.0
+        self.gone = torch.zeros_like(weight, dtype=torch.bool)
+
+    def __call__(self, weight: torch.Tensor) -> torch.Tensor:
+        """True for the active weights."""
+        if round(self.share * weight.numel()) > int(self.gone.sum()):
+            left = weight.abs().masked_fill(self.gone, -1.0)
+            self.gone = lowest(left.flatten(), self.share).view_as(weight)
+        return ~self.gone
+
+
 def mask(model: nn.Module, made: Callable[[int, torch.Tensor], Masked]) -> list[Masked]:
     """Masks the linear layers inside a model's blocks with the masks that `made(number, weight)` returns."""
     masks = []
@@ -108,6 +126,13 @@ def structure(step: int, dense: int, last: int, n: int, m: int) -> int:
         stages.append(max(n, stages[-1] // 2))
     at = (step - dense) * (len(stages) - 1) // max(1, last - dense)
     return stages[min(at, len(stages) - 1)]
+
+
+def removed(step: int, steps: int, share: float) -> float:
+    """The share of zeros at a step of the journey: none in the first quarter of the training, then growing
+    evenly to `share` at three quarters.
+    """
+    return share * min(1.0, max(0.0, 2 * step / steps - 0.5))
 
 
 def training_flops(parameters: int, tokens: int, share: float = 0.0) -> float:

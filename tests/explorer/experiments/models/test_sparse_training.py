@@ -7,11 +7,13 @@ from torch import nn
 from explorer.experiments.models.small_llama import small_llama
 from explorer.experiments.models.sparse_training import (
     DECAY,
+    Gradual,
     Masked,
     fading,
     mask,
     n_of_m,
     random_mask,
+    removed,
     structure,
     training_flops,
     unmask,
@@ -90,3 +92,19 @@ def linear(model) -> list[nn.Linear]:
 
 def test_flops_count_what_counts():
     assert training_flops(100, 10) == 6000 and training_flops(100, 10, 0.75) == 1500
+
+
+def test_weights_that_are_removed_step_by_step_are_the_smallest_and_never_return():
+    weight = W.clone()
+    kept = Gradual(weight)
+    assert kept(weight).tolist() == [[True] * 4]
+    kept.share = 0.5
+    assert kept(weight).tolist() == [[True, False, True, False]]
+    weight[0, 3] = 9.0  # grows after it was removed
+    kept.share = 0.75
+    assert kept(weight).tolist() == [[True, False, False, False]]
+
+
+def test_the_journey_prunes_from_a_quarter_to_three_quarters():
+    shares = [removed(step, 100, 0.8) for step in (0, 25, 50, 75, 100)]
+    assert shares == pytest.approx([0, 0, 0.4, 0.8, 0.8])
