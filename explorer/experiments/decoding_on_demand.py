@@ -228,16 +228,16 @@ def differences(streams: list[Stream]) -> list[Compared]:
 
 
 def timeline(seen: Stream, distance: float) -> TokenMap:
-    """The steps of a stream at which the answer changes, and at which is decoded."""
+    """The steps of a stream at which the answer changes, and at which is decoded, on demand and evenly."""
     changes = [0, *(at for at in range(1, STEPS) if seen.right[at] != seen.right[at - 1])]
     rows = {
-        "the answer changes": changes,
-        f"decoded, {PREDICTED}": on_demand(seen.alike[PREDICTED], distance),
-        f"decoded, every {EQUAL} steps": list(range(0, STEPS, EQUAL)),
+        "answer changes": changes,
+        "predicted": on_demand(seen.alike[PREDICTED], distance),
+        f"every {EQUAL} steps": list(range(0, STEPS, EQUAL)),
     }
     values = [[float(at in steps) for at in range(STEPS)] for steps in rows.values()]
     words = [f" {answer.removeprefix('the ')}" for answer in seen.right]
-    return TokenMap("A stream", "the steps at which this happens", words, list(rows), values)
+    return TokenMap("When a stream is decoded", "the steps at which this happens", words, list(rows), values)
 
 
 def chart(table: list[list[Cell]]) -> Chart:
