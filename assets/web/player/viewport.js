@@ -387,7 +387,9 @@ player.viewport = function (head, history, step, size, hand, wishes) {
     const rows = head.rows;
     panels = [rows ? { id: "", y0: 0, y1: rows, rows } : { id: "", y0: -0.5, y1: 1, grow: true }];
   }
-  panels = panels.filter((panel) => size.height >= (panel.from_px || 0));
+  panels = panels.filter(
+    ({ from_px, below_px }) => size.height >= (from_px || 0) && size.height < (below_px ?? Infinity),
+  );
   panels = panels.map((panel) =>
     panel.px_low && size.height < LOW ? { ...panel, px: panel.px_low } : panel,
   );
