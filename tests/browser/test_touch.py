@@ -91,6 +91,15 @@ def test_the_numbers_below_a_lane_are_whole_on_a_phone(again):
     assert [cost for cost in page.evaluate(COSTS) if not all(cost)] == []
 
 
+def test_the_badge_of_a_lane_is_whole_on_a_phone(again):
+    page = again(390, 844, **PHONE)
+    ready(page)
+    run(page, "speculative", "greedy")
+    badge = page.locator(".lane.current .badge:visible")
+    expect(badge).to_contain_text("lossless: equal to greedy")
+    assert badge.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+
+
 def test_a_phone_shows_three_lines_of_tokens_to_press(again):
     page = again(390, 844, **PHONE)
     ready(page)
