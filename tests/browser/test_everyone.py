@@ -257,6 +257,30 @@ def test_nothing_shifts_while_a_run_grows_and_little_is_said(visit, size):
     assert page.evaluate("told") <= 2 + (page.evaluate("performance.now()") - began) / 1000
 
 
+CUT = """() => [...document.querySelectorAll('.lane .badge, .bar.status .moment')]
+  .filter((one) => one.checkVisibility())
+  .filter((one) => one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight)
+  .map((one) => one.textContent)"""
+
+
+@pytest.mark.parametrize("width", [1100, 1400, 1920])
+@pytest.mark.parametrize(
+    "strategies", [("greedy", "beam", "speculative"), ("greedy", "beam", "sample", "sample")]
+)
+def test_badges_and_result_of_many_lanes_are_whole_and_their_room_is_there_before(again, strategies, width):
+    page = again(width, 900, reduced_motion="reduce")
+    ready(page)
+    lanes = [{"strategy": name} for name in strategies]
+    setup = {"prompt": "Once upon a time", "max_new_tokens": 30, "lanes": lanes}
+    page.evaluate("setup => decodingExplorer.app.applySetup(setup)", setup)
+    before = page.evaluate(BOXES)
+    press(page, "Run")
+    page.wait_for_function("decodingExplorer.state === 'done' && decodingExplorer.app.moments.result")
+    expect(page.locator(".badge.relation:visible")).to_have_count(len(lanes) - 1)
+    assert page.evaluate(CUT) == []
+    assert page.evaluate(BOXES) == before
+
+
 def test_zoom_and_a_lying_phone_keep_everything_in_reach(again):
     page = again(700, 450)
     for width, height in ((700, 450), (844, 390)):  # 1400 x 900 at 200 %; a phone on its side

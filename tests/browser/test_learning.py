@@ -1,5 +1,6 @@
 """Methods and Lessons in a real browser: what they say is found, drawn, and opened in the page's lanes."""
 
+import itertools
 import re
 
 import pytest
@@ -361,6 +362,19 @@ def test_badges_beside_the_guide_are_whole(again, width):
       .map((badge) => [badge.textContent, badge.scrollWidth <= badge.clientWidth])"""
     badges = page.evaluate(cut)
     assert len(badges) >= 6 and all(whole for _, whole in badges), badges
+
+
+def test_the_rows_of_four_samplers_beside_the_guide_are_as_high_as_type(again):
+    page = again(1400, 900)
+    begin(page, "Temperature and top-p")
+    page.wait_for_function("decodingExplorer.lanes.every((lane) => lane.scene.drawn.length > 9)")
+    for lane in range(4):
+        names = page.get_by_role("region", name=f"Lane {lane + 1}", exact=True).locator(".scene text")
+        boxes = [box for box in (name.bounding_box() for name in names.all()) if box]
+        left = min(box["x"] for box in boxes)
+        gutter = sorted(box["y"] for box in boxes if box["x"] < left + 70)
+        assert len(gutter) >= 4
+        assert all(below - above >= 14 for above, below in itertools.pairwise(gutter)), gutter
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,21 @@ def test_rejected_tokens_are_walked_beside_their_tests_and_opened_in_decode(page
     expect(tokens).to_have_count(len(rejected))
 
 
+def test_the_table_of_rejections_shows_all_its_columns_on_a_large_screen(page):
+    resize(page, 1920, 1080)
+    decode(page, LANES)
+    table = page.locator("#rejected-tokens")
+    table.scroll_into_view_if_needed()
+    headers = table.get_by_role("columnheader").locator("visible=true")
+    expect(headers.filter(has_text="Step").first).to_be_visible()
+    room = table.bounding_box()
+    assert room["width"] > 1000
+    for header in headers.all():
+        box = header.bounding_box()
+        assert box["x"] + box["width"] <= room["x"] + room["width"] + 1, header.inner_text()
+    assert fits(page)
+
+
 def test_the_contents_list_stays_on_top_and_says_which_section_is_on_show(page):
     decode(page, LANES)
     contents = section(page).get_by_role("navigation", name="Sections of this tab")

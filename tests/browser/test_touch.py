@@ -64,6 +64,42 @@ def test_no_view_of_a_lane_is_cut_in_its_row_of_tabs(again):
         assert wide[0] <= wide[1], wide
 
 
+# Of the costs with a box: whether each lies in the strip, and the number and the name of each in its cell.
+COSTS = """() => {
+  const inside = (one, other) => one.left >= other.left - 1 && one.right <= other.right + 1
+    && one.top >= other.top - 1 && one.bottom <= other.bottom + 1;
+  const box = (one) => one.getBoundingClientRect(), strip = document.querySelector('.lane.current .costs');
+  const shown = [...strip.children].filter((one) => one.checkVisibility());
+  return shown.map((one) => [one.textContent, inside(box(one), box(strip)),
+    [...one.children].every((part) => inside(box(part), box(one)) && part.scrollWidth <= part.clientWidth)]);
+}"""
+
+
+def test_the_numbers_below_a_lane_are_whole_on_a_phone(again):
+    page = again(390, 844, **PHONE)
+    ready(page)
+    run(page, "speculative", "beam")
+    for width in (390, 320):
+        resize(page, width, 844)
+        for number in ("1", "2"):
+            page.get_by_role("navigation", name="Lanes").get_by_role("button", name=number).tap()
+            shown = page.evaluate(COSTS)
+            assert len(shown) == 4
+            assert [cost for cost in shown if not all(cost)] == []
+    page.get_by_role("button", name="more", exact=True).locator("visible=true").tap()
+    assert len(page.evaluate(COSTS)) > 4
+    assert [cost for cost in page.evaluate(COSTS) if not all(cost)] == []
+
+
+def test_the_badge_of_a_lane_is_whole_on_a_phone(again):
+    page = again(390, 844, **PHONE)
+    ready(page)
+    run(page, "speculative", "greedy")
+    badge = page.locator(".lane.current .badge:visible")
+    expect(badge).to_contain_text("lossless: equal to greedy")
+    assert badge.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+
+
 def test_a_phone_shows_three_lines_of_tokens_to_press(again):
     page = again(390, 844, **PHONE)
     ready(page)

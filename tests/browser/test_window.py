@@ -79,6 +79,21 @@ def test_no_round_stands_empty_above_those_that_the_window_reaches(opened):
     assert first > 1 and 1 <= shown < count and all(end >= first - 0.5 for end in ends)
 
 
+def test_a_run_that_fits_with_its_words_is_shown_whole_wherever_its_lanes_part(opened):
+    page = opened(1880, [lane("draft_rounds", rounds(12))] * 2)
+    page.evaluate("document.querySelectorAll('main').forEach(one => (one.style.height = '420px'))")
+    page.wait_for_function("scenes[0].view.size.height > 380")
+    page.evaluate("scenes.forEach((scene) => scene.settle({ x: 1 })); quiet()")
+    seen, last = page.evaluate(
+        """() => { const { view, history } = scenes[0], { y0, y1, fold } = view.panels.rounds;
+        const rows = history.ofKind("row", scenes[0].step());
+        const open = rows.filter((row) => row.y0 >= (fold ? fold.open : y0) - 0.01 && row.y0 + 1 <= y1);
+        const words = fold ? fold.rows.filter((one) => one.tall >= 25) : [];
+        return [open.length + words.length, rows.length]; }"""
+    )
+    assert seen == last == 12
+
+
 def test_every_word_of_the_text_is_whole_on_a_wide_screen(visit):
     """Forty columns are narrower than many words: those stand a line higher, where rows leave room."""
     page = visit(1920, 1080)

@@ -234,7 +234,9 @@ def panels(
     head: dict, marks: list[Op], column: float, x: tuple[float, float], shared: float = SHARED
 ) -> tuple[dict[str, tuple[Room, Op]], dict[str, float]]:
     """(panel -> its room and its mark, from top to bottom; panel -> its height in pixels)."""
-    listed = [m for m in marks if m["kind"] == "panel"] or [{"id": "", "y0": -0.5, "y1": 1, "grow": True}]
+    listed = [m for m in marks if m["kind"] == "panel" and not m.get("below_px")] or [
+        {"id": "", "y0": -0.5, "y1": 1, "grow": True}
+    ]
     if listed[0]["id"] == "" and head.get("rows"):
         listed = [{"id": "", "y0": 0, "y1": head["rows"], "rows": head["rows"]}]
     below = head.get("notes") == "under"

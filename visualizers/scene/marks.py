@@ -318,9 +318,10 @@ class Panel(Mark):
     Height: px pixels (px_narrow: on a phone; px_low: in a low picture), as much more or less of the scale; or
     a share of what is left; or grow: rows of head's height, scrolled downwards; or rows: this many, which
     share its height, and get min_row pixels and scroll where each would have less. from_px: shown from this
-    height of the picture on. ticks: [value, text] pairs. rule: a line below it. heading: a sentence at its
-    top left, after the bold lead (short: where it does not fit). x_unit: what a column stands for at the
-    ticks of x, 1 if left out. columns: how many it has, where the head's `columns` is "panel".
+    height of the picture on; below_px: only in a picture that is lower. ticks: [value, text] pairs. rule: a
+    line below it. heading: a sentence at its top left, after the bold lead (short: where it does not fit).
+    x_unit: what a column stands for at the ticks of x, 1 if left out. columns: how many it has, where the
+    head's `columns` is "panel".
     """
 
     kind = "panel"
@@ -331,6 +332,7 @@ class Panel(Mark):
     px_narrow: int | None = None
     px_low: int | None = None
     from_px: int | None = None
+    below_px: int | None = None
     grow: bool | None = None
     rows: Number | None = None
     min_row: int | None = None

@@ -246,14 +246,14 @@ function scroll(head, given, tall, lo, front, rows, hand) {
   const panel = first ? { ...given, y0: Math.max(given.y0, first.y0) } : given;
   const unit = rowHeight(head, tall, Math.max(front.y + 0.3, panel.lowest ?? front.y) - panel.y0);
   let y0 = topOf(panel, tall / unit, front, rows, hand);
-  if (hand.follow && front.home !== null && front.home < y0 + tall / unit / 3) {
-    // The run is over, and the window is at what it is about.
+  const open = hand.follow && head.fold_rows === "stairs" ? unfolded(rows, tall, lo, front, unit) : null;
+  if (hand.follow && !open && front.home !== null && front.home < y0 + tall / unit / 3) {
+    // The run is over, all of it does not fit with words, and the window is at what it is about.
     y0 = Math.max(panel.y0, rowTop(front.home - tall / unit / 3, rows, false));
     return { y0, y1: y0 + tall / unit };
   }
   const whole = { y0, y1: y0 + tall / unit };
   if (!head.fold_rows || y0 <= panel.y0) return whole;
-  const open = hand.follow && head.fold_rows === "stairs" ? unfolded(rows, tall, lo, front, unit) : null;
   if (open && !open.folded) return { y0: open.y0, y1: open.y0 + tall / unit };
   const settled = head.fold_rows === "settled",
     newest = rows.length ? rows[rows.length - 1].y0 : y0;
@@ -387,7 +387,9 @@ player.viewport = function (head, history, step, size, hand, wishes) {
     const rows = head.rows;
     panels = [rows ? { id: "", y0: 0, y1: rows, rows } : { id: "", y0: -0.5, y1: 1, grow: true }];
   }
-  panels = panels.filter((panel) => size.height >= (panel.from_px || 0));
+  panels = panels.filter(
+    ({ from_px, below_px }) => size.height >= (from_px || 0) && size.height < (below_px ?? Infinity),
+  );
   panels = panels.map((panel) =>
     panel.px_low && size.height < LOW ? { ...panel, px: panel.px_low } : panel,
   );

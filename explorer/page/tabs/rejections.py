@@ -45,7 +45,8 @@ SORTS = {
     "depth": "depth",
     "discarded tokens": "discarded",
 }
-WIDTHS = {"position": 86, "context": 180, "token": 92, "instead": 92, "cause": 128}  # pixels; others: 70
+# pixels; others: 70
+WIDTHS = dict(position=86, context=180, token=92, instead=92, cause=128, acceptance=110, discarded=94)
 LATER = "opacity: 0.45"  # of a row that the slider in Decode has not come to
 HERE = "font-weight: 700"  # of the row that is opened beside the table
 NOTE = (

@@ -23,6 +23,10 @@ ACROSS = 60  # columns of the picture; a stage takes an equal share of them
 LEFT = 0.5  # where the first column begins
 BAR, SHORT = 0.44, 0.2  # longest bar as a share of its stage's width, with few and with many stages
 ROWS = 8  # tokens, one fewer where the sum of what was removed takes a row; the rest is one row more
+FEW_ROWS, LOW = (
+    4,
+    215,
+)  # as many in a picture less high than that, where the rows of all would be too low to read
 SIDE_BY_SIDE = 2  # most stages whose titles fit into one line on a phone
 FEW, MANY = 4, 6  # stages with long bars; stages that fit: with more, those that changed nothing go first
 HALF = 0.5  # a token's longest bar means this probability, or 1 where a token has more
@@ -97,7 +101,7 @@ class Sampler:
             return []
         hidden = [
             scene.Change(f"{name}{self.shown}", gone=True)
-            for name in ("titles", "rows", "draw")
+            for name in ("titles", "rows", "few", "draw")
             if self.shown
         ]
         self.shown += 1
@@ -142,10 +146,13 @@ class Picture:
         first = [token for table in self.tables for token in table]
         order = [*dict.fromkeys(first)]
         self.cuts = any(mass != 0.0 for mass in self.removed)
-        rows = ROWS - self.cuts
-        self.order = order[:rows] if self.token in order[:rows] else [*order[: rows - 1], self.token]
+        self.order, self.few = (self._likeliest(order, rows - self.cuts) for rows in (ROWS, FEW_ROWS))
         self.columns = self._fitting()
         self.made = 0  # marks so far
+
+    def _likeliest(self, order: list[int], rows: int) -> list[int]:
+        """The first tokens, and in any case the one that was taken."""
+        return order[:rows] if self.token in order[:rows] else [*order[: rows - 1], self.token]
 
     def _fitting(self) -> list[int]:
         """The stages that are drawn: all, or the model's and the newest of those that changed something."""
@@ -159,32 +166,37 @@ class Picture:
     # ---- marks -------------------------------------------------------------------------------
     def ops(self) -> list[Op]:
         """All marks of the place, panels first."""
-        n, rows = self.number, len(self.order)
+        n = self.number
         high = 16 if len(self.columns) <= SIDE_BY_SIDE else 30
         panels = [
             scene.Panel(f"titles{n}", y0=0, y1=16, px=16, px_narrow=high),
-            scene.Panel(f"rows{n}", y0=-0.5, y1=ROWS + 0.5, share=1, columns=ACROSS),
+            scene.Panel(f"rows{n}", y0=-0.5, y1=ROWS + 0.5, share=1, columns=ACROSS, from_px=LOW),
+            scene.Panel(f"few{n}", y0=-0.5, y1=FEW_ROWS + 0.5, share=1, columns=ACROSS, below_px=LOW),
             scene.Panel(f"draw{n}", y0=0, y1=42, px=42),
         ]
-        chosen = self.order.index(self.token)
+        wide = ACROSS / max(2, len(self.columns))
+        titles = [self._title(LEFT + wide * place, wide, i) for place, i in enumerate(self.columns)]
+        rows = [*self._rows("rows", self.order, wide), *self._rows("few", self.few, wide)]
+        return [*panels, *titles, *rows, *self._draw()]
+
+    def _rows(self, panel: str, order: list[int], wide: float) -> list[Op]:
+        """The rows of these tokens, of all others, and of what was removed."""
+        chosen, rows = order.index(self.token), len(order)
         band = {"x0": LEFT, "x1": LEFT + ACROSS, "y0": chosen - 0.5, "y1": chosen + 0.5, "role": "amber"}
-        band["parts"] = self.node
-        marks = [self._mark(scene.Band, "rows", **band), *self._names(rows)]
-        wide, largest = ACROSS / max(2, len(self.columns)), max(max(table.values()) for table in self.tables)
+        marks = [self._mark(scene.Band, panel, **band, parts=self.node), *self._names(panel, order)]
+        largest = max(max(table.values()) for table in self.tables)
         # one scale for all places and lanes with flat distributions
         largest = HALF if largest <= HALF else 1.0
         scale = wide * (BAR if len(self.columns) <= FEW else SHORT) / largest
         for place, i in enumerate(self.columns):
             x = LEFT + wide * place
-            marks.append(self._title(x, wide, i))
-            for y, token in enumerate(self.order):
-                marks += self._cell(x, scale, y, token, i)
-            marks += self._rest(x, scale, wide, rows, i)
+            for y, token in enumerate(order):
+                marks += self._cell(panel, x, scale, y, token, i)
+            marks += self._rest(panel, x, scale, wide, order, i)
             if self.removed[i] != 0.0:
-                marks.append(
-                    self._label("rows", x, rows + 1, percent(self.removed[i]), role="rejected", size=10)
-                )
-        return [*panels, *marks, *self._draw()]
+                text = percent(self.removed[i])
+                marks.append(self._label(panel, x, rows + 1, text, role="rejected", size=10))
+        return marks
 
     def _mark(self, kind: type[scene.Mark], panel: str, **fields: Any) -> Op:
         self.made += 1
@@ -193,17 +205,18 @@ class Picture:
     def _label(self, panel: str, x: float, y: float, text: str, **fields: Any) -> Op:
         return self._mark(scene.Label, panel, x=round(x, 3), y=y, text=text, **{"align": "left", **fields})
 
-    def _names(self, rows: int) -> list[Op]:
+    def _names(self, panel: str, order: list[int]) -> list[Op]:
         """Next to the rows: the tokens, faint if they are removed in the end."""
         lost = set().union(*self.gone)
-        names = []
-        for y, token in enumerate(self.order):
+        rows, among, names = len(order), self.recorded[0].among, []
+        others = f"{among - rows:,} more" if among and panel == "few" else "all others"
+        for y, token in enumerate(order):
             look = {"role": "soft" if token in lost else "ink", "bold": token == self.token, "face": "mono"}
             text = fit(self._text(token), GUTTER - 12, 11)
-            names.append(self._mark(scene.Label, "rows", side="left", x=1, y=y, text=text, **look))
-        for y, text, role in ((rows, "all others", "soft"), (rows + 1, "removed", "rejected")):
+            names.append(self._mark(scene.Label, panel, side="left", x=1, y=y, text=text, **look))
+        for y, text, role in ((rows, others, "soft"), (rows + 1, "removed", "rejected")):
             if y == rows or self.cuts:
-                names.append(self._mark(scene.Label, "rows", side="left", x=1, y=y, text=text, role=role))
+                names.append(self._mark(scene.Label, panel, side="left", x=1, y=y, text=text, role=role))
         return names
 
     def _title(self, x: float, wide: float, i: int) -> Op:
@@ -216,7 +229,7 @@ class Picture:
             words, look = words.replace(" ", "  ", 1), look | {"stack": True, "dy": 0}
         return self._label("titles", x, 9, words, **look)
 
-    def _cell(self, x: float, scale: float, y: int, token: int, i: int) -> list[Op]:
+    def _cell(self, panel: str, x: float, scale: float, y: int, token: int, i: int) -> list[Op]:
         """One token after one stage: its bar and number, an outline where it is removed, nothing from then
         on.
         """
@@ -230,45 +243,43 @@ class Picture:
                 "priority": 1 if here else 3,
                 "size": sizes.TINY,
             }
-            bar = self._bar(x, y, p * scale, hover=[lines], node=self.node, **look)
-            return [bar, self._label("rows", x + p * scale + 0.4, y, percent(p), weight=p, **number)]
+            bar = self._bar(panel, x, y, p * scale, hover=[lines], node=self.node, **look)
+            return [bar, self._label(panel, x + p * scale + 0.4, y, percent(p), weight=p, **number)]
         if any(token in gone for gone in self.gone[:i]):
             return []
         if token not in self.gone[i]:
-            return [self._label("rows", x + 0.4, y, "·", role="soft")]
+            return [self._label(panel, x + 0.4, y, "·", role="soft")]
         before = self.tables[i - 1].get(token, 0.0)
         lines = [f"{self._text(token)}: removed by {self.titles[i]}", f"p {probability(before)} before"]
         width = max(before * scale, 0.5)
-        bar = self._bar(x, y, width, state="rejected", fill="dotted", hover=lines, node=self.node)
-        return [bar, self._label("rows", x + width + 0.4, y, "✕", role="rejected", size=10)]
+        bar = self._bar(panel, x, y, width, state="rejected", fill="dotted", hover=lines, node=self.node)
+        return [bar, self._label(panel, x + width + 0.4, y, "✕", role="rejected", size=10)]
 
-    def _bar(self, x: float, y: int, width: float, **fields: Any) -> Op:
+    def _bar(self, panel: str, x: float, y: int, width: float, **fields: Any) -> Op:
         width = round(max(width, 0.15), 3)
-        return self._mark(scene.Cell, "rows", x=round(x + width / 2, 3), y=y, w=width, h=0.66, **fields)
+        return self._mark(scene.Cell, panel, x=round(x + width / 2, 3), y=y, w=width, h=0.66, **fields)
 
-    def _rest(self, x: float, scale: float, wide: float, y: int, i: int) -> list[Op]:
+    def _rest(self, panel: str, x: float, scale: float, wide: float, order: list[int], i: int) -> list[Op]:
         """The mass of tokens that are not listed, so that all is accounted for: a bar to the scale of the
         others, visibly cut where its stage has no room for it.
         """
-        left = max(0.0, 1.0 - math.fsum(self.tables[i].get(token, 0.0) for token in self.order))
+        left = max(0.0, 1.0 - math.fsum(self.tables[i].get(token, 0.0) for token in order))
         if left < 5e-6:
             return []
-        width, among = left * scale, self.recorded[i].among
-        more = (
-            f"{among - sum(t in self.tables[i] for t in self.order):,} more tokens" if among else "the rest"
-        )
+        y, width, among = len(order), left * scale, self.recorded[i].among
+        more = f"{among - sum(t in self.tables[i] for t in order):,} more tokens" if among else "the rest"
         look = {"fill": "outline", "state": "unreached", "hover": [f"{more}: {percent(left)}"]}
         room = wide - NUMBER
         if width <= room:
-            bars = [self._bar(x, y, width, **look)]
+            bars = [self._bar(panel, x, y, width, **look)]
         else:
             look["hover"] = [*look["hover"], "this bar is cut: it is longer than there is room for"]
             half = (room - CUT) / 2
-            bars = [self._bar(x, y, half, **look), self._bar(x + half + CUT, y, half, **look)]
+            bars = [self._bar(panel, at, y, half, **look) for at in (x, x + half + CUT)]
             cut = {"align": "center", "role": "unreached", "priority": 1, "size": sizes.TINY}
-            bars.append(self._label("rows", x + room / 2, y, "//", **cut))
+            bars.append(self._label(panel, x + room / 2, y, "//", **cut))
         number = {"role": "soft", "weight": left, "size": sizes.TINY}
-        return [*bars, self._label("rows", x + min(width, room) + 0.4, y, percent(left), **number)]
+        return [*bars, self._label(panel, x + min(width, room) + 0.4, y, percent(left), **number)]
 
     # ---- the draw ----------------------------------------------------------------------------
     def _draw(self) -> list[Op]:

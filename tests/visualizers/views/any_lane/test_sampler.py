@@ -101,10 +101,12 @@ def test_bars_outlines_and_titles_say_what_the_columns_hold():
     assert all(m["x"] - m["w"] / 2 >= LEFT - 2e-3 and m["x"] + m["w"] / 2 <= right for m in cells)
 
 
-def drawn(trace, vocabulary):
-    """The marks of the first place."""
+def drawn(trace, vocabulary, low=False):
+    """The marks of the first place, in a picture that is low or not."""
     words = [f"w{token}" for token in range(vocabulary)]
-    return fold(Sampler, [step.events for step in trace.steps], [0, 1], words, **trace.parameters)[0]
+    marks = fold(Sampler, [step.events for step in trace.steps], [0, 1], words, **trace.parameters)[0]
+    other = "rows1" if low else "few1"
+    return {name: mark for name, mark in marks.items() if mark.get("panel") != other}
 
 
 def in_stage(marks, stage: int, stages: int) -> list[tuple[float, float, float]]:
@@ -200,10 +202,17 @@ def test_each_step_shows_its_own_place_and_hides_the_one_before():
     for number, delta in enumerate(steps, 1):
         born = {op["id"] for op in delta["ops"] if op.get("kind") == "panel"}
         gone = {op["id"] for op in delta["ops"] if op.get("set") == {"gone": True}}
-        assert born == {f"titles{number}", f"rows{number}", f"draw{number}"}
-        assert gone == (
-            {f"titles{number - 1}", f"rows{number - 1}", f"draw{number - 1}"} if number > 1 else set()
-        )
+        names = ("titles", "rows", "few", "draw")
+        assert born == {f"{name}{number}" for name in names}
+        assert gone == ({f"{name}{number - 1}" for name in names} if number > 1 else set())
+
+
+def test_a_low_picture_has_fewer_rows_which_account_for_all_tokens():
+    trace = decoded(SHAPED)
+    marks = drawn(trace, 10, low=True)
+    names = [m["text"] for m in of_kind(marks, "label") if m.get("side")]
+    assert len(names) == 5 and names[-2:] == ["7 more", "removed"]
+    assert picture(trace).token in picture(trace).few
 
 
 def test_of_many_stages_those_without_a_column_are_named():
