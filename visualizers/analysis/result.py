@@ -37,16 +37,19 @@ def alone(lane: dict) -> str:
 
 
 def equal(lanes: list[dict]) -> list[str]:
-    """For each lane with the reference's text, at what cost it has written it."""
+    """For each lane with the reference's text, at what cost it has written it: the one with fewer forwards
+    comes first.
+    """
     reference = next((lane for lane in lanes if lane["relation"] is None), None)
     made = []
     for lane in lanes:
         if reference is None or lane is reference or not lane["relation"]["equal"]:
             continue
-        text = f"{named(lane, lanes)} writes the text of {named(reference, lanes)}"
         own, other = (round(one["race"]["forwards"][-1]) for one in (lane, reference))
+        first, second = (reference, lane) if 0 < other < own else (lane, reference)
+        text = f"{named(first, lanes)} writes the text of {named(second, lanes)}"
         if own and other and own != other:
-            text += f" in {own} instead of {many(other, 'target forward')}"
+            text += f" in {min(own, other)} instead of {many(max(own, other), 'target forward')}"
         made.append(text + ".")
     return made
 

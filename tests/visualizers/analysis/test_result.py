@@ -32,10 +32,10 @@ def test_a_lane_alone_has_its_tokens_forwards_and_likelihood():
 
 
 def test_the_same_text_for_fewer_forwards():
-    same = lane(2, "Speculative decoding", 2, -0.5, relation={"equal": True})
-    assert said(GREEDY, same) == (
-        "Speculative decoding writes the text of Greedy in 2 instead of 4 target forwards."
-    )
+    same, fewer = {"equal": True}, "Speculative decoding writes the text of Greedy in 2 instead of 4 target"
+    assert said(GREEDY, lane(2, "Speculative decoding", 2, -0.5, relation=same)) == f"{fewer} forwards."
+    first = lane(1, "Speculative decoding", 2, -0.5)
+    assert said(first, lane(2, "Greedy", 4, -0.5, relation=same)) == f"{fewer} forwards."
 
 
 def test_the_likeliest_text_and_the_first_difference():
