@@ -2,7 +2,7 @@
 
 from explorer.benchmarks.heads_family import DRAFT_MODELS, SHORT, Gains, trained
 from explorer.catalog import origins
-from explorer.catalog.publish_head_gains import BEGIN, DOCS, END, middle, stored, table
+from explorer.benchmarks.publish_head_gains import BEGIN, DOCS, END, middle, stored, table
 
 
 def test_the_table_of_the_docs_is_the_stored_one():
