@@ -1,8 +1,8 @@
 """What trained drafters gain: one file, which the table of the docs and the cards of Methods repeat."""
 
 from explorer.benchmarks.heads_family import DRAFT_MODELS, SHORT, Gains, trained
-from explorer.catalog import origins
 from explorer.benchmarks.publish_head_gains import BEGIN, DOCS, END, middle, stored, table
+from explorer.catalog import origins
 
 
 def test_the_table_of_the_docs_is_the_stored_one():
