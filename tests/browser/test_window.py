@@ -185,3 +185,15 @@ def test_most_of_an_entropy_picture_is_its_curve(opened, height):
     )
     assert curve >= 0.6 * whole or height < 200  # numbers and words need some pixels
     assert ("mass" in panels) == (whole >= 320)
+
+
+def test_a_mark_whose_card_is_open_stays_in_sight_when_the_run_says_what_it_is_about(opened):
+    page = opened(900, [lane("beam_tree", beams(4, 60), num_beams=4), lane("entropy", story(60))])
+    page.evaluate("scenes[0].frame.focus()")
+    page.keyboard.press("Enter")
+    read = page.evaluate("scenes[0].hovered.id")
+    page.evaluate("scenes[0].settle({ x: 1 }); quiet()")
+    assert page.evaluate("scenes[0].hovered?.id") == read
+    page.keyboard.press("Escape")
+    page.evaluate("scenes[0].hold({}); quiet()")
+    assert page.evaluate("scenes[0].view.lo") <= 1

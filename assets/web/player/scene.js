@@ -110,11 +110,15 @@ player.Scene = class extends player.Drawing {
     return holding.node === undefined ? holding.x : (this.history.placeOf(holding.node, step)?.x ?? null);
   }
 
-  // Where the window stands once the run is over, instead of at its end: at a node, or at a column; null.
+  // Where the window stands once the run is over, instead of at its end: at a node, or at a column; null. A
+  // mark whose card is open stays in sight: what is told of it may come seconds after the run.
   settle(place) {
-    const before = JSON.stringify(this.settled ?? null);
+    const before = JSON.stringify(this.settled ?? null),
+      [read] = [this.hovered?.node].flat();
     this.settled = place;
-    if (before !== JSON.stringify(place)) this.schedule();
+    if (before === JSON.stringify(place)) return;
+    if (typeof read === "number") this.hold({ node: read });
+    else this.schedule();
   }
 
   // The place where the window stands at the end of a run.
