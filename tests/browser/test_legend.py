@@ -8,6 +8,7 @@ from tests.browser.test_page import ready
 def test_on_a_phone_the_legend_stands_behind_a_button(again):
     page = again(390, 844)
     ready(page)
+    page.wait_for_function("decodingExplorer.lanes[0].scene.paintedStep >= 0")  # its legend comes with it
     lane = page.locator(".lane.current")
     button, legend = lane.get_by_role("button", name="Legend"), lane.locator(".dp-legend")
     expect(legend).to_be_hidden()
