@@ -183,7 +183,8 @@ def temperature_lesson(guest: Guest) -> Findings:
 # Bars of the first column of all lanes: width in pixels, share that their card says, whether they are cut.
 BARS = r"""() => decodingExplorer.app.lanes.flatMap(({ scene }) => {
   const { view } = scene;
-  const rows = scene.drawn.filter(({ panel, kind }) => /^rows/.test(panel) && kind === "cell");
+  const listed = (panel) => /^(rows|few)/.test(panel) && view.panels[panel]; // few: of a low picture
+  const rows = scene.drawn.filter(({ panel, kind }) => listed(panel) && kind === "cell");
   const first = Math.min(...rows.map((mark) => mark.x - mark.w / 2));
   return rows.filter((mark) => mark.x - mark.w / 2 < first + 1).map((mark) => {
     const says = (mark.hover || []).join(" "), number = says.match(/: (?:p )?(\.?\d[\d.]*)( %)?/);
