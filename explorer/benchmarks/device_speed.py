@@ -37,15 +37,20 @@ def device(options: argparse.Namespace) -> Iterator[dict]:
     models = load_models(options.model, options.draft, roles, options.device)
     prompts = [models["target"].encode(text) for text in PROMPTS]
     plain = plain_models(options, models)
-    yield from speeds(options.model, models["target"], plain["target"], prompts, goal=None)
-    assisted = generator(plain["target"], assistant_model=plain["draft"])
-    name = f"{options.model}: speculative against generate(assistant_model=...)"
-    yield compared(name, ours(models, "speculative"), assisted, prompts)
+    yield from of_pair(options.model, models, plain, prompts)
     captured = load_models(options.model, options.draft, roles, options.device)
     yield from captured_speeds(options.model, captured["target"], plain["target"], prompts)
     if options.device == "cuda":
         for name, shape in LARGE.items():
             yield from large(f"Llama of {name} parameters", shape, prompts)
+
+
+def of_pair(name: str, models: dict, plain: dict, prompts: list[list[int]]) -> Iterator[dict]:
+    """The rows of target and draft as loaded; plain: both as transformers runs them."""
+    yield from speeds(name, models["target"], plain["target"], prompts, goal=None)
+    assisted = generator(plain["target"], assistant_model=plain["draft"])
+    label = f"{name}: speculative against generate(assistant_model=...)"
+    yield compared(label, ours(models, "speculative"), assisted, prompts)
 
 
 def large(name: str, shape: dict, prompts: list[list[int]], device: str = "cuda") -> Iterator[dict]:

@@ -10,7 +10,7 @@ from statistics import median
 
 from decoders.models.catalog import DRAFT, TARGET
 from explorer.benchmarks.heads_family import Gains, heads
-from explorer.catalog import origins
+from explorer.catalog import origins, papers
 
 RUNS = 3
 DOCS = Path(__file__).parents[2] / "docs" / "heads.md"
@@ -41,11 +41,10 @@ def middle(gains: list[Gains]) -> Gains:
 
 def stored() -> list[Gains]:
     """The drafters in the file."""
-    with origins.GAINS.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
     names = [field.name for field in fields(Gains)][1:]
     return [
-        Gains(row["drafter"], *(float(row[name]) if row[name] else None for name in names)) for row in rows
+        Gains(row["drafter"], *(float(row[name]) if row[name] else None for name in names))
+        for row in papers.table(origins.GAINS.stem)
     ]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from explorer.benchmarks import device_speed
 from explorer.runs.load_pair import load_models
-from explorer.timing import PROMPTS, figure, generator, ours, plain_models
+from explorer.timing import PROMPTS, figure, ours, plain_models
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 600  # for all parts
@@ -73,10 +73,7 @@ def pair(options: argparse.Namespace) -> Iterator[dict]:
     models = load_models(options.model, options.draft, ("target", "draft"), options.device)
     plain = plain_models(options, models)
     prompts = [models["target"].encode(text) for text in PROMPTS[:2]]
-    yield from device_speed.speeds(options.model, models["target"], plain["target"], prompts, goal=None)
-    assisted = generator(plain["target"], assistant_model=plain["draft"])
-    name = f"{options.model}: speculative against generate(assistant_model=...)"
-    yield device_speed.compared(name, ours(models, "speculative"), assisted, prompts)
+    yield from device_speed.of_pair(options.model, models, plain, prompts)
 
 
 def head(options: argparse.Namespace) -> Iterator[dict]:

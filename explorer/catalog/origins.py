@@ -39,10 +39,15 @@ def sources(name: str, slugs: tuple[str, ...] = ()) -> list[dict[str, str]]:
     return [{field: row[field] for field in FIELDS} for row in rows]
 
 
+@cache
+def gains() -> dict[str, dict[str, str]]:
+    """Drafter -> its row of head_gains.csv."""
+    return {row["drafter"]: row for row in table(GAINS.stem)}
+
+
 def gain(name: str) -> str:
     """What a strategy with a trained drafter gained with the shipped target, as a sentence; "" for others."""
-    row = next((row for row in table(GAINS.stem) if row["drafter"] == name), None)
-    if row is None:
+    if (row := gains().get(name)) is None:
         return ""
     speed, tokens = float(row["against_greedy"]), float(row["on_stories"])
     return (

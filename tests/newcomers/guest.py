@@ -141,13 +141,6 @@ def alert(page: Page) -> Locator:
     return page.locator("#explorer").get_by_role("alert")
 
 
-def downloaded(page: Page, click: Any) -> tuple[str, bytes]:
-    """Name and bytes of the file that a click saves."""
-    with page.expect_download() as download:
-        click()
-    return download.value.suggested_filename, Path(download.value.path()).read_bytes()
-
-
 def menu(page: Page, number: int, entry: str) -> None:
     """An entry of a lane's menu."""
     lane(page, number).get_by_role("button", name="Save this lane").click()

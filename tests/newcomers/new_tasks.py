@@ -2,19 +2,18 @@
 
 import json
 import re
-from collections.abc import Iterator
 
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_models import name_model, panel
 from tests.browser.test_page import press, seek
+from tests.browser.test_traces import downloaded
 from tests.newcomers.guest import (
     WRITTEN,
     Guest,
     alert,
     cut,
     decode,
-    downloaded,
     filled,
     inspector,
     lane,
@@ -37,10 +36,8 @@ from tests.newcomers.researcher import (
     rejections,
     sort_by,
 )
-from tests.newcomers.tasks import Finding, task
+from tests.newcomers.tasks import Findings, task
 from tests.newcomers.teacher import answered, figure_for_print, from_disk, lesson, onward, stops
-
-Findings = Iterator[Finding]
 
 
 @task("N1", "show what temperature does to one prompt, without help", "T")

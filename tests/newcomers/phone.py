@@ -1,17 +1,15 @@
 """What a visitor with a phone asks of the page: 390 x 844, with fingers."""
 
 import re
-from collections.abc import Iterator
 
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.test_page import press
 from tests.browser.test_touch import SMALL
 from tests.newcomers.guest import Guest, inspector, lane, moment, run, sideways, tab
-from tests.newcomers.tasks import Finding, task
+from tests.newcomers.tasks import Findings, task
 from tests.newcomers.teacher import answered, lesson, onward, stops
 
-Findings = Iterator[Finding]
 SCREENS = 12  # heights of a phone's screen after which nobody scrolls on
 
 

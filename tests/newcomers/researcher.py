@@ -8,19 +8,17 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.test_models import name_model, panel
-from tests.browser.test_traces import METRICS
+from tests.browser.test_traces import METRICS, downloaded
 from tests.house import ROOT
 from tests.newcomers.guest import (
     WRITTEN,
     Guest,
     cut,
     decode,
-    downloaded,
     filled,
     inspector,
     lane,
@@ -30,9 +28,8 @@ from tests.newcomers.guest import (
     tab,
     view,
 )
-from tests.newcomers.tasks import Finding, task
+from tests.newcomers.tasks import Findings, task
 
-Findings = Iterator[Finding]
 MODELS = ROOT / "assets" / "models"
 
 

@@ -12,7 +12,8 @@ from playwright.sync_api import Error
 from tests.newcomers.guest import Guest
 
 Finding = tuple[bool | None, str]  # None: only an eye can judge it
-Walk = Callable[[Guest], Iterator[Finding]]
+Findings = Iterator[Finding]
+Walk = Callable[[Guest], Findings]
 PERSONS = {"T": "teacher", "R": "researcher", "V": "visitor with a phone"}
 
 

@@ -2,18 +2,17 @@
 
 import re
 import struct
-from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.test_page import press, seek
+from tests.browser.test_traces import downloaded
 from tests.newcomers.guest import (
     WRITTEN,
     Guest,
     cut,
     decode,
-    downloaded,
     filled,
     inspector,
     lane,
@@ -23,9 +22,7 @@ from tests.newcomers.guest import (
     sideways,
     tab,
 )
-from tests.newcomers.tasks import Finding, task
-
-Findings = Iterator[Finding]
+from tests.newcomers.tasks import Findings, task
 
 
 @task("T1", "show three strategies side by side")
