@@ -6,7 +6,6 @@ that never arrive, and the app's memory.
 """
 
 import argparse
-import asyncio
 import json
 import os
 import secrets
@@ -14,14 +13,16 @@ import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
-
-import httpx
 
 from decoders.refusal import Refusal
 from explorer.access import TOKEN_VARIABLE
@@ -48,7 +49,6 @@ HEAVY = {  # the most expensive lanes that a page may request: strategy, paramet
     "lookahead, 64 x 16": ("lookahead", {"window_size": 64, "ngram_size": 16}, "parallel_grid"),
 }
 SOAK, SOAK_LOOKS, SOAK_AT_ONCE, SOAK_TOKENS = 1000, (100, 500, 1000), 8, 16
-Call = Callable[..., Awaitable[dict]]  # (session, name of the server function, ...its request)
 GROWTH = 1.1  # goal: maximum ratio of memory after 500 more runs
 
 
@@ -65,14 +65,14 @@ def visiting(options: argparse.Namespace) -> Iterator[dict]:
     with served(options) as app:
         for count in CROWDS:
             before = app.megabytes()
-            seen = asyncio.run(crowd(app.address, count))
+            seen = crowd(app, count)
             yield waits(f"{count} visitors, two lanes each: 95th percentile of the waits for a step", seen)
             yield lost(f"{count} visitors: steps that did not arrive", seen)
             name = f"{count} visitors: memory of the app afterwards"
             yield figure(name, app.megabytes(), "MB", 1500, False, before=before)
     with served(options) as app:
         for name, lane in HEAVY.items():
-            seen = asyncio.run(crowd(app.address, OTHERS, lane))
+            seen = crowd(app, OTHERS, lane)
             yield waits(f"{OTHERS} visitors while {name} runs: 95th percentile of the waits", seen)
 
 
@@ -81,7 +81,7 @@ def soaking(options: argparse.Namespace) -> Iterator[dict]:
     with served(options) as app:
         memory = {0: app.megabytes()}
         for look in SOAK_LOOKS:
-            asyncio.run(passing(app.address, max(memory), look))
+            passing(app, max(memory), look)
             memory[look] = app.megabytes()
             yield figure(f"memory of the app after {look} short runs", memory[look], "MB", 1500, False)
     growth = memory[SOAK_LOOKS[-1]] / memory[SOAK_LOOKS[-2]]
@@ -103,10 +103,11 @@ def lost(name: str, seen: list[Seen]) -> dict:
 
 @dataclass
 class App:
-    """The app under test: its address and process id."""
+    """The app under test: its address, its process id, and the component that answers the page's calls."""
 
     address: str
     pid: int
+    component: int
 
     def megabytes(self) -> float:
         """Resident memory of the process, in MB of 2**20 bytes; NaN without /proc."""
@@ -149,14 +150,22 @@ def served(options: argparse.Namespace) -> Iterator[App]:
                 break
         else:
             raise Refusal("the app did not start; python app.py says why.")
-        yield App(f"http://127.0.0.1:{port}", process.pid)
+        address = f"http://127.0.0.1:{port}"
+        yield App(address, process.pid, component_at(address))
     finally:
         process.terminate()
         process.wait(10)
 
 
-async def crowd(
-    address: str,
+def component_at(address: str) -> int:
+    """The id of the component whose server functions the page calls."""
+    config = answered(HTTPConnection(address.removeprefix("http://"), timeout=120), "GET", "/config")
+    wanted = "explorer-drawn-decode"
+    return next(one["id"] for one in config["components"] if one["props"].get("elem_id") == wanted)
+
+
+def crowd(
+    app: App,
     count: int,
     heavy: tuple | None = None,
     lanes: Sequence[str] = LANES,
@@ -165,63 +174,67 @@ async def crowd(
     """What each of `count` visitors of these lanes experienced, optionally while another visitor runs a heavy
     lane.
     """
-    async with caller(address, count) as call:
-        load = None if heavy is None else asyncio.create_task(weigh(call, *heavy))
-        if load is not None:
-            await asyncio.sleep(0.5)
+    over = threading.Event()
+    with ThreadPoolExecutor(count + 1) as threads:
+        if heavy is not None:
+            threads.submit(weigh, app, over, *heavy)
+            time.sleep(0.5)
         try:
-            visits = (visit(call, number, lanes=lanes, views=views) for number in range(count))
-            return await asyncio.gather(*visits)
+            visits = [threads.submit(visit, app, at, NEW_TOKENS, lanes, views) for at in range(count)]
+            return [one.result() for one in visits]
         finally:
-            if load is not None:
-                load.cancel()
-                await asyncio.gather(load, return_exceptions=True)
+            over.set()
 
 
-async def passing(address: str, first: int, last: int) -> None:
+def passing(app: App, first: int, last: int) -> None:
     """Runs short runs number `first` to `last` - 1, SOAK_AT_ONCE at a time."""
-    numbers = iter(range(first, last))
-
-    async def some(call: Call) -> None:
-        for number in numbers:
-            await visit(call, number, SOAK_TOKENS)
-
-    async with caller(address, SOAK_AT_ONCE) as call:
-        await asyncio.gather(*(some(call) for _ in range(SOAK_AT_ONCE)))
+    with ThreadPoolExecutor(SOAK_AT_ONCE) as threads:
+        list(threads.map(lambda number: visit(app, number, SOAK_TOKENS), range(first, last)))
 
 
-@asynccontextmanager
-async def caller(address: str, count: int) -> AsyncIterator[Call]:
-    """A function that calls a server function of the page in a session; up to `count` visitors share it."""
-    limits = httpx.Limits(
-        max_connections=2 * count + 2, keepalive_expiry=2
-    )  # the server closes idle ones after five
-    bearer = {"Authorization": f"Bearer {TOKEN}"}
-    async with httpx.AsyncClient(base_url=address, timeout=120, limits=limits, headers=bearer) as client:
-        components = (await client.get("/config")).json()["components"]
-        component = next(c["id"] for c in components if c["props"].get("elem_id") == "explorer-drawn-decode")
+class Page:
+    """The calls of one visitor's page, over one connection."""
 
-        async def call(session: str, name: str, **request: Any) -> dict:
-            data = {"session": session, **request}
-            body = {"component_id": component, "fn_name": name, "session_hash": session[:10], "data": data}
-            reply = json.loads((await posted(client, body)).raise_for_status().json())
-            if "error" in reply:
-                raise Refusal(reply["error"])
-            return reply
+    def __init__(self, app: App):
+        self.connection = HTTPConnection(app.address.removeprefix("http://"), timeout=120)
+        self.component = app.component
+        self.session = secrets.token_hex(16)
 
-        yield call
-
-
-async def posted(client: httpx.AsyncClient, body: dict) -> httpx.Response:
-    """The answer to a call; like browsers, sends again if the server has just closed an idle connection."""
-    for _ in range(2):
-        with suppress(httpx.ReadError, httpx.RemoteProtocolError):
-            return await client.post("/gradio_api/component_server", json=body)
-    return await client.post("/gradio_api/component_server", json=body)
+    def call(self, name: str, **request: Any) -> dict:
+        """The answer of a server function of the page. Raises Refusal with what the function refuses."""
+        body = {
+            "component_id": self.component,
+            "fn_name": name,
+            "session_hash": self.session[:10],
+            "data": {"session": self.session, **request},
+        }
+        answer = answered(self.connection, "POST", "/gradio_api/component_server", json.dumps(body))
+        reply = json.loads(answer)
+        if "error" in reply:
+            raise Refusal(reply["error"])
+        return reply
 
 
-async def visit(
-    call: Call,
+def answered(connection: HTTPConnection, method: str, path: str, body: str | None = None) -> Any:
+    """The JSON answer to a request; like browsers, asks again if the server has just closed an idle
+    connection. Raises OSError if it does so again, ValueError for an answer that is an error.
+    """
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    try:
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+    except (ConnectionError, HTTPException):
+        connection.close()
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+    text = response.read()
+    if response.status != HTTPStatus.OK:
+        raise ValueError(f"{path} answered {response.status}: {text[:200]!r}")
+    return json.loads(text)
+
+
+def visit(
+    app: App,
     number: int,
     new_tokens: int = NEW_TOKENS,
     lanes: Sequence[str] = LANES,
@@ -229,26 +242,36 @@ async def visit(
 ) -> Seen:
     """Runs one visitor's lanes from start to end."""
     asked = [{"strategy": name, "parameters": {}, "seed": number} for name in lanes]
-    return await following(call, PROMPTS[number % len(PROMPTS)], new_tokens, asked, views)
+    return following(Page(app), PROMPTS[number % len(PROMPTS)], new_tokens, asked, views)
 
 
-async def weigh(call: Call, strategy: str, parameters: dict, view: str) -> Seen:
-    """Runs a heavy lane again and again until cancelled."""
-    while True:
-        lane = {"strategy": strategy, "parameters": parameters, "seed": 0}
-        await following(call, PROMPTS[0], NEW_TOKENS, [lane], [view])
+def weigh(app: App, over: threading.Event, strategy: str, parameters: dict, view: str) -> None:
+    """Runs a heavy lane again and again until `over`."""
+    lane = {"strategy": strategy, "parameters": parameters, "seed": 0}
+    while not over.is_set():
+        following(Page(app), PROMPTS[0], NEW_TOKENS, [lane], [view], over)
 
 
-async def following(
-    call: Call, prompt: str, new_tokens: int, lanes: list[dict], views: Sequence[str]
+def following(
+    page: Page,
+    prompt: str,
+    new_tokens: int,
+    lanes: list[dict],
+    views: Sequence[str],
+    over: threading.Event | None = None,
 ) -> Seen:
-    """Starts a run and pulls it to its end; then compares what arrived with the lanes' traces."""
-    session, seen, asked = secrets.token_hex(16), Seen(), time.monotonic()
-    started = await call(session, "explorer_start", prompt=prompt, max_new_tokens=new_tokens, lanes=lanes)
+    """Starts a run and pulls it to its end, or until `over`; then compares what arrived with the lanes'
+    traces.
+    """
+    seen, asked = Seen(), time.monotonic()
+    started = page.call("explorer_start", prompt=prompt, max_new_tokens=new_tokens, lanes=lanes)
     run, state, more = started["run"], "running", False
     cursors = [{"view": view, "ops": 0, "rows": 0} for view in views]
     while more or state not in OVER:
-        answer = await call(session, "explorer_pull", run=run, cursors=cursors, wait=1, state=state)
+        if over is not None and over.is_set():
+            page.call("explorer_control", run=run, action="stop")
+            return seen
+        answer = page.call("explorer_pull", run=run, cursors=cursors, wait=1, state=state)
         state, more = answer["state"], answer.get("more", False)
         for cursor, lane in zip(cursors, answer["lanes"], strict=True):
             cursor["ops"] += len(lane["ops"])
@@ -257,8 +280,8 @@ async def following(
             now = time.monotonic()
             seen.waits.append(now - asked)
             asked = now
-        await asyncio.sleep(PAINTING)
+        time.sleep(PAINTING)
     for lane, cursor in enumerate(cursors):
-        trace = await call(session, "explorer_trace", run=run, lane=lane)
+        trace = page.call("explorer_trace", run=run, lane=lane)
         seen.lost += abs(len(trace["steps"]) - cursor["ops"]) + abs(len(trace["steps"]) - cursor["rows"])
     return seen

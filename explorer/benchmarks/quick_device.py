@@ -7,7 +7,6 @@ stands in where two devices are compared. A part that fails says why, and the ne
 """
 
 import argparse
-import asyncio
 import importlib.util
 import subprocess
 import sys
@@ -138,7 +137,7 @@ def visitors(options: argparse.Namespace) -> Iterator[dict]:
     from explorer.benchmarks import many_visitors as app
 
     with app.served(options) as served:
-        seen = asyncio.run(app.crowd(served.address, VISITORS, lanes=LANES, views=VIEWS))
+        seen = app.crowd(served, VISITORS, lanes=LANES, views=VIEWS)
     name = f"the app with {VISITORS} visitors, three lanes each"
     yield app.waits(f"{name}: 95th percentile of the waits for a step", seen)
     yield app.lost(f"{name}: steps that did not arrive", seen)
