@@ -78,7 +78,8 @@ class Engine(ModelForwards):
             fitting = pool_bytes(self.device.type) // max(1, slot_bytes(config, self.dtype.itemsize))
             self.limit = max(MIN_SLOTS, fitting)
         self.cache = SlotCache(layers_with_keys(config), self.limit)
-        self.joint = JointForwards(self._forward, self.device, self.dtype, lambda: self.attends_in_parts)
+        parts, size = lambda: self.attends_in_parts, self.model.num_parameters()
+        self.joint = JointForwards(self._forward, self.device, self.dtype, parts, size)
         self.tap = Tap(self.model)
         self.kind, self.note = type(self.model).__name__, note
         if (fast := fast_llama_of(self.model)) is not None:

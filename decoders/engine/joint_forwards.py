@@ -1,6 +1,7 @@
 """Batches forwards across lanes: requests that wait at the same time run as one forward.
 
-A lane that requests a forward pauses while other lanes add theirs; the first to continue runs all of them.
+A lane that requests a forward pauses while other lanes add theirs; the first to continue runs all of them. A
+few rows of a target wait a little longer where lanes still draft, so that these are verified with them.
 Rows are stacked. They attend together, where slots are concatenated and a mask hides each lane's slots from
 the others, or each lane's rows attend apart. So the numbers are those of separate forwards up to rounding.
 Knows requests and slots, no lanes.
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from weakref import WeakSet
 
 import torch
 
@@ -22,6 +24,8 @@ log = logging.getLogger(__name__)
 Pause = Callable[[], bool]  # lets others add requests; returns False at once if nobody can
 Slots = slice | torch.Tensor
 ROWS = 256  # at most in a joint forward
+FEW = 24  # rows; a forward with fewer costs little more with some rows added, since it waits for the weights
+CATCH_UP = 8  # turns that few rows wait at most while lanes wait for a smaller model: the forwards of a draft
 CELLS = 1 << 19  # at most in its mask: beyond, masked columns cost more than a second forward
 APART = 600  # cells of the mask per lane; beyond, lanes that attend apart are faster than masked columns
 SPREAD = 1.5  # a slice may be this many times as long as the slots needed; beyond, gathering them is cheaper
@@ -46,10 +50,16 @@ class JointForwards:
         device: torch.device,
         dtype: torch.dtype,
         parts: Callable[[], bool] = lambda: False,
+        size: int = 0,
     ):
-        """run: computes one forward. parts: whether it can let requests attend apart."""
+        """run: computes one forward. parts: whether it can let requests attend apart. size: the number of the
+        model's parameters.
+        """
         self.run, self.device, self.dtype, self.parts = run, device, dtype, parts
+        self.size = size
         self.waiting: list[Waiting] = []
+        self.paused = 0  # lanes that have requested a forward and not yet continued with its result
+        EVERY.add(self)
 
     def forward(self, request: ForwardRequest, pause: Pause) -> Batch:
         """The result of `request`, run together with what others request during `pause`. Raises what it would
@@ -57,13 +67,19 @@ class JointForwards:
         """
         mine = Waiting(request)
         self.waiting.append(mine)
+        self.paused += 1
         try:
             if not pause():
                 return self.run(request)
+            for _ in range(CATCH_UP):
+                if mine not in self.waiting or not self._others_draft():
+                    break
+                pause()
             began, mine_to_run = time.perf_counter(), mine in self.waiting
             if mine_to_run:
                 self._run_all()
         finally:  # a lane may be closed while its request waits
+            self.paused -= 1
             if mine in self.waiting:
                 self.waiting.remove(mine)
         if mine.error is not None:
@@ -71,6 +87,11 @@ class JointForwards:
         spent = time.perf_counter() - began if mine_to_run else 0.0
         mine.batch.for_others = spent - mine.seconds
         return mine.batch
+
+    def _others_draft(self) -> bool:
+        """Whether the requests are few and lanes that use a smaller model may soon add to them."""
+        few = row_count([one.request for one in self.waiting]) < FEW
+        return few and any(other.paused and other.size < self.size for other in EVERY)
 
     def _run_all(self) -> None:
         waiting, self.waiting = self.waiting, []
@@ -102,6 +123,9 @@ class JointForwards:
             self._run([one])
         except Exception as error:
             one.error = error
+
+
+EVERY: WeakSet[JointForwards] = WeakSet()  # those of all engines
 
 
 def groups(waiting: list[Waiting], parts: bool) -> Iterator[list[Waiting]]:

@@ -133,6 +133,27 @@ def test_what_differs_too_much_runs_apart(tiny_model, monkeypatch):
     assert engine.counts[before:] == [2, 1]
 
 
+@pytest.mark.parametrize(("drafted", "forwards"), [(3, 1), (20, 2)])
+def test_few_rows_of_a_target_wait_for_lanes_that_draft_but_not_for_ever(tiny_model, drafted, forwards):
+    target, draft = Counted(tiny_model().model), Counted(tiny_model().model)
+    draft.joint.size = target.joint.size - 1
+    first, second = target.attach(grow()), target.attach(grow())
+    drafter = draft.attach(grow([(4, token) for token in range(drafted)]))
+    for scorer in (first, second):
+        scorer.score([4])
+    read = len(target.counts)
+    for scorer in (first, second, drafter):
+        scorer.pause = pause
+
+    def draft_and_verify() -> None:
+        for node in range(drafted):
+            drafter.score([5 + node])
+        second.score([9])
+
+    in_turns([lambda: first.score([10]), draft_and_verify])
+    assert len(target.counts) - read == forwards
+
+
 def test_one_lanes_error_is_its_own(tiny_model):
     model = tiny_model()
     engine = Counted(model.model)
