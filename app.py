@@ -173,7 +173,13 @@ def use_private_temp_folder() -> None:
     if "GRADIO_TEMP_DIR" not in os.environ:
         folder = os.environ["GRADIO_TEMP_DIR"] = tempfile.mkdtemp(prefix="decoding-explorer-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a bare SIGTERM would skip atexit
+        signal.signal(signal.SIGTERM, end)  # a bare SIGTERM would skip atexit
+
+
+def end(*_: object) -> None:
+    """Ends the app at its first SIGTERM; make passes on a second one, which must not interrupt that."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(0)
 
 
 def unusable_address(host: str | None, port: int | None) -> str | None:

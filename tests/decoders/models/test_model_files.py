@@ -99,9 +99,11 @@ def test_weights_that_are_missing_or_of_another_shape_are_named(change, tmp_path
     assert "REPORT" not in capfd.readouterr().err
 
 
-def test_weights_without_a_place_are_noted(tmp_path):
+def test_weights_without_a_place_are_noted_and_no_warning_is_printed(tmp_path, capfd):
     name = changed(tmp_path, lambda t: t | {"model.extra.weight": torch.ones(2)})
+    capfd.readouterr()
     model = load(name, "cpu")
+    assert "[transformers]" not in capfd.readouterr().err
     assert model.unused_weights == ["model.extra.weight"]
     trace = Lane("greedy", [5, 6], {"target": model}, limits=Limits(2)).run()
     (note,) = (e.text for e in trace.steps[0].events if getattr(e, "text", "").startswith("Files of"))
