@@ -217,6 +217,8 @@ def bench_command(commands: Commands) -> None:
     """Adds `bench`."""
     bench = commands.add_parser("bench", help="measure speed, each figure as a ratio within one run")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
+    keep = "store the figures of the shipped pair in docs/measured.json, and write the tables of docs/"
+    bench.add_argument("--store", action="store_true", help=keep)
     parts = (
         "measure one part: decoding, lanes, page, plotly, start, visitors, soak, big, open or vocabulary "
         "(can be repeated)"

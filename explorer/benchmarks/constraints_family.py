@@ -79,8 +79,9 @@ def fuzzed(texts: list[tuple[str, str]], model: str, engine: str) -> Iterator[di
     sentences = [one["sentence"] for one in here if one["sentence"]]
     for words, says in (("crashed over it", "a crash"), ("took more than", "a hang")):
         count = sum(words in sentence for sentence in sentences)
-        yield {"name": f"refusals because of {says} in {engine}'s own process", "note": str(count)}
-    yield {"name": "texts that worked, refused", "note": f"{len(here) - len(sentences)}, {len(sentences)}"}
+        yield figure(f"refusals because of {says} in {engine}'s own process", count, "", None, False)
+    yield figure("texts that worked", len(here) - len(sentences), "", None, at_least=True)
+    yield figure("texts that were refused with a sentence", len(sentences), "", None, at_least=True)
     for one in (ended + raised)[:5]:
         yield {"name": f"{one['kind']} {one['text'][:80]!r}", "note": one.get("problem") or one["raised"]}
 

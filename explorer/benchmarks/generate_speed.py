@@ -11,18 +11,49 @@ tokens.
 
 import argparse
 import json
+import time
 from collections.abc import Callable, Iterable
 
 from decoders.refusal import Refusal
+from explorer.benchmarks import publish_measured
 from explorer.experiments import spread
 from explorer.runs.load_pair import load_models
 from explorer.timing import PROMPTS, alternate, figure, generator, ours, plain_models
+
+Part = Callable[[argparse.Namespace], Iterable[dict]]
 
 
 def run(options: argparse.Namespace) -> None:
     """Runs the benchmarks of the requested parts, family or device; prints a table or one JSON object. Raises
     Refusal with one sentence for an unknown part or family.
     """
+    if options.store:
+        publish_measured.check(options)
+    if options.family is not None:
+        known = families()
+        if options.family not in known:
+            raise Refusal(f"there is no benchmark of {options.family!r}; choose {', '.join(known)}.")
+        show(options, {options.family: known[options.family]}, "--family {}")
+        return
+    if options.quick and options.device is None:
+        raise Refusal("--quick measures one device: add --device cuda, or --device cpu.")
+    if options.device is not None:
+        from explorer.benchmarks import device_speed, quick_device
+
+        if options.quick:
+            show(options, {"quick": quick_device.quick}, f"--device {options.device} --{{}}")
+        else:
+            show(options, {options.device: device_speed.device}, "--device {}")
+        return
+    for name in options.only or []:
+        if name not in PARTS:
+            raise Refusal(f"there is no benchmark {name!r}; choose one of: {', '.join(PARTS)}.")
+    asked = {name: part for name, part in PARTS.items() if not options.only or name in options.only}
+    show(options, asked, "--only {}")
+
+
+def families() -> dict[str, Part]:
+    """The families that have a benchmark."""
     from explorer.benchmarks import (
         constraints_family,
         diffusion_family,
@@ -31,54 +62,29 @@ def run(options: argparse.Namespace) -> None:
         speculative_family,
     )
 
-    families = {
+    return {
         "speculative": speculative_family.speculative,
         "search": search_family.search,
         "diffusion": diffusion_family.diffusion,
         "heads": heads_family.heads,
         "constraints": constraints_family.constraints,
     }
-    if options.family is not None:
-        if options.family not in families:
-            raise Refusal(f"there is no benchmark of {options.family!r}; choose {', '.join(families)}.")
-        show(options, {options.family: families[options.family]})
-        return
-    if options.quick and options.device is None:
-        raise Refusal("--quick measures one device: add --device cuda, or --device cpu.")
-    if options.device is not None:
-        from explorer.benchmarks import device_speed, quick_device
-
-        whole = {options.device: device_speed.device}
-        show(options, {"quick": quick_device.quick} if options.quick else whole)
-        return
-    parts: dict[str, Callable[[argparse.Namespace], list[dict]]] = {
-        "decoding": decoding,
-        "lanes": lanes,
-        "page": page,
-        "plotly": plotly,
-        "start": start,
-        "visitors": visitors,
-        "soak": soak,
-        "big": big,
-        "open": open_page,
-        "vocabulary": vocabulary,
-    }
-    for name in options.only or []:
-        if name not in parts:
-            raise Refusal(f"there is no benchmark {name!r}; choose one of: {', '.join(parts)}.")
-    show(options, {name: part for name, part in parts.items() if not options.only or name in options.only})
 
 
-def show(
-    options: argparse.Namespace, parts: dict[str, Callable[[argparse.Namespace], Iterable[dict]]]
-) -> None:
-    """Measures the parts one by one and prints each row as soon as it is known, or all of them as JSON."""
-    rows = []
+def show(options: argparse.Namespace, parts: dict[str, Part], command: str) -> None:
+    """Measures the parts one by one and prints each row as soon as it is known, or all of them as JSON. With
+    `--store` a part is stored when it is done; `command`: the options that measure one.
+    """
+    rows, began = [], time.monotonic()
     for name, measured in spread.measured(parts, options):
+        first = len(rows)
         for row in measured:
             rows.append({"part": name} | row)
             if not options.json:
                 print(line(rows[-1]), flush=True)
+        took, began = time.monotonic() - began, time.monotonic()
+        if options.store:
+            publish_measured.keep(name, command.format(name), took, rows[first:])
     if options.json:
         print(json.dumps({"rows": rows}))
 
@@ -181,3 +187,17 @@ def vocabulary(options: argparse.Namespace) -> Iterable[dict]:
     from explorer.benchmarks import large_vocabulary
 
     return large_vocabulary.vocabulary(options)
+
+
+PARTS: dict[str, Part] = {
+    "decoding": decoding,
+    "lanes": lanes,
+    "page": page,
+    "plotly": plotly,
+    "start": start,
+    "visitors": visitors,
+    "soak": soak,
+    "big": big,
+    "open": open_page,
+    "vocabulary": vocabulary,
+}

@@ -63,7 +63,7 @@ def speculative(options: argparse.Namespace) -> Iterator[dict]:
             f"building the tree of {name}, relative to a target forward", share, "%", 10, at_least=False
         )
     chain = building(traced(models, CHAIN[0], {}, prompts))
-    yield {"name": "the same for a chain, where nothing is built", "note": f"{chain:.0f} %"}
+    yield figure("the same for a chain, where nothing is built", chain, "%", None, at_least=False)
 
 
 def against_a_chain(models: dict) -> Iterator[dict]:
@@ -81,10 +81,8 @@ def against_a_chain(models: dict) -> Iterator[dict]:
         trees = {n: tokens_per_forward(traced(models, n, settings, prompts)) for n, settings in TREES.items()}
         best = max(trees, key=trees.get)
         label = f"tokens per target forward on {kind}: {best} against a chain, {SIZE} nodes each"
-        if kind == "stories":
-            yield figure(label, trees[best] / chain, "x", 1.5, at_least=True)
-        else:
-            yield {"name": label, "note": f"{trees[best] / chain:.2f} x"}
+        goal = 1.5 if kind == "stories" else None
+        yield figure(label, trees[best] / chain, "x", goal, at_least=True)
 
 
 def relative_speed(

@@ -131,7 +131,7 @@ def test_the_bench_of_the_family_counts_from_traces(models):
     assert 0 < speculative_family.building(traces) < 1e4
     assert f"{tokens:.2f} tokens per target forward" in speculative_family.counted(traces)
     with pytest.raises(ValueError, match="no benchmark of 'alchemy'; choose "):
-        generate_speed.run(SimpleNamespace(family="alchemy", only=None, json=False))
+        generate_speed.run(SimpleNamespace(family="alchemy", only=None, json=False, store=False))
 
 
 def test_relative_speed_weighs_seconds_by_the_tokens_written(monkeypatch):
