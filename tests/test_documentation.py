@@ -5,6 +5,7 @@ import re
 import shlex
 from collections import Counter
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -22,6 +23,8 @@ from explorer.cli import main
 from explorer.cli_options import parser
 from explorer.lessons.lesson import lessons
 from tests.helpers.shipped_pair import PROMPTS, pair
+from visualizers.registry import names
+from visualizers.scene.view import VIEWS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path.relative_to(ROOT).as_posix(): path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))}
@@ -57,6 +60,15 @@ def test_all_blocks_name_a_language_and_few_are_not_run():
     assert {page: why for page, why in found.items() if why} == NOT_RUN
 
 
+@pytest.fixture
+def _views():
+    """Those that a page registers end with it."""
+    names()  # ours are registered before
+    with patch.dict(VIEWS):
+        yield
+
+
+@pytest.mark.usefixtures("_views")
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
 def test_the_code_blocks_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     """In their order, with one set of variables; commands are read by their own parsers first."""
