@@ -22,7 +22,7 @@ import pytest
 import decoding_explorer as dx
 from decoders.lane import Lane, Limits
 from decoders.trace.trace import Trace
-from explorer import experiments, shipped
+from explorer import experiments
 from explorer.benchmarks import publish_head_gains
 from explorer.catalog import papers
 from explorer.cli_options import parser
@@ -65,10 +65,15 @@ def column(experiment: str, begins: str, name: str) -> float:
     return fmean(row[name] for rows, row in answer(experiment).items() if re.match(begins, str(rows)))
 
 
+def size(model: str) -> int:
+    """The parameters of a shipped model."""
+    return read(f"models/{model}/facts")["parameters"]
+
+
 def other_sizes() -> list[int]:
     """Parameters of the models in the last row of the models' table."""
-    names = re.findall(r"`([\w-]+)`", block("docs/models.md", "| `llama-tiny-yoco`").split(" | ")[0])
-    return [model["parameters"] for model in shipped.models() if model["name"] in names]
+    names = block("docs/models.md", "| `llama-tiny-yoco`").split(" | ")[0]
+    return [size(name) for name in re.findall(r"`([\w-]+)`", names)]
 
 
 COUNTED: dict[str, Callable[[], float]] = {
@@ -82,6 +87,7 @@ COUNTED: dict[str, Callable[[], float]] = {
     "healthy pairs": lambda: len(test_doctor.HEALTHY),
     "smallest other model": lambda: min(other_sizes()),
     "largest other model": lambda: max(other_sizes()),
+    "target over draft": lambda: size("llama-tiny") / size("llama-tiny-draft-distilled"),
     "obeyed topics": lambda: column("topic-plans", r"Sheets, t\d", "named"),
     "obeyed plans": lambda: column("topic-decoders", "planned", "obeyed"),
     "topics of a planned decoder": lambda: column("topic-decoders", "planned", "topics"),

@@ -64,11 +64,11 @@ def visiting(options: argparse.Namespace) -> Iterator[dict]:
     """Waits, missing steps and memory with 1 to 100 visitors; then waits while each heavy lane runs."""
     with served(options) as app:
         for count in CROWDS:
-            before = app.megabytes()
+            before, people = app.megabytes(), f"{count} visitor{'s' * (count > 1)}"
             seen = crowd(app, count)
-            yield waits(f"{count} visitors, two lanes each: 95th percentile of the waits for a step", seen)
-            yield lost(f"{count} visitors: steps that did not arrive", seen)
-            name = f"{count} visitors: memory of the app afterwards"
+            yield waits(f"{people}, two lanes each: 95th percentile of the waits for a step", seen)
+            yield lost(f"{people}: steps that did not arrive", seen)
+            name = f"{people}: memory of the app afterwards"
             yield figure(name, app.megabytes(), "MB", 1500, False, before=before)
     with served(options) as app:
         for name, lane in HEAVY.items():

@@ -61,8 +61,11 @@ def keep(part: str, asked: str, seconds: float, rows: list[dict]) -> None:
 
 def machine() -> str:
     """What a figure depends on besides the code."""
-    names = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
-    return f"{names}, torch {version('torch')}, transformers {version('transformers')}"
+    import torch
+
+    cores = f"{os.cpu_count()} cores ({platform.machine()}), {torch.get_num_threads()} used by torch"
+    packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers"))
+    return f"{cores}; Python {platform.python_version()}, {packages}"
 
 
 def publish() -> None:

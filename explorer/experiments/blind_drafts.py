@@ -8,7 +8,7 @@ sentence, tuned on the target's records without the sentence, and tuned in the s
 front. Words of the scene are the tokens of a record's values; all others, keys and punctuation, are the same
 in every record. MBSU = c t / (c + gamma), where c is the target's size divided by the draft's and t the
 tokens per target forward: the speed-up if time were proportional to parameters. The study's target is 61
-times as large as its draft, ours six times.
+times as large as its draft, ours 6.6 times.
 """
 
 import copy
