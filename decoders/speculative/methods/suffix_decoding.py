@@ -117,10 +117,24 @@ def match_note(chosen: Speculation, name: str) -> str:
             "store", "stories", "Texts of the global tree; none: only this text's own tree.", (NONE, *names())
         ),
         switch("use_tree_spec", True, "Draft a tree, not only the most frequent child of each node."),
-        integer("max_tree_depth", 24, "Matched and drafted tokens together, at most.", low=2, high=64),
+        integer(
+            "max_tree_depth", 24, "Maximum number of matched and drafted tokens together.", low=2, high=64
+        ),
         real("max_spec_factor", 1.0, "Drafted tokens per matched token (alpha).", low=0.0, high=16.0),
-        real("max_spec_offset", 0.0, "Drafted tokens beyond these.", low=-16.0, high=64.0),
-        real("min_token_prob", 0.1, "How often a drafted token must follow the match.", low=0.0, high=1.0),
+        real(
+            "max_spec_offset",
+            0.0,
+            "Drafted tokens in addition to those of max_spec_factor.",
+            low=-16.0,
+            high=64.0,
+        ),
+        real(
+            "min_token_prob",
+            0.1,
+            "Minimum share of the match's occurrences that a drafted token follows.",
+            low=0.0,
+            high=1.0,
+        ),
         *GREEDY,
     ),
 )
