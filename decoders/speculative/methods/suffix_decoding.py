@@ -139,7 +139,7 @@ def match_note(chosen: Speculation, name: str) -> str:
     ),
 )
 def suffix_decoding_pair(parameters: dict) -> Pair:
-    """Drafts what most often followed the newest tokens, as far as their match is long.
+    """Drafts what most often followed the newest tokens; the longer their match, the longer the draft.
 
     1. Two suffix trees count runs of tokens: the local one those of this text, prompt and output, the global
        one those of a store of earlier texts. `C(N)` is how often the run of node N occurs.
