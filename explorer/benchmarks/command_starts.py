@@ -37,11 +37,11 @@ def starts(options: argparse.Namespace) -> list[dict]:
     load = ("-c", LOAD, place(resolve(model))[0])
     seconds(*load)  # fills the disk cache
     ratios = [seconds(*greedy) / seconds(*load) for _ in range(REPEATS)]
-    name = "CPU time of a greedy run of 4 tokens, against loading its model"
+    name = "processor time of a greedy run of 4 tokens, against loading its model"
     rows = [figure(name, statistics.median(ratios), "×", 1.3, at_least=False)]
     for what, command in QUICK.items():
         taken = statistics.median(seconds(*explorer, *command) for _ in range(REPEATS))
-        rows.append(figure(f"CPU time of the answer to {what}", taken, "s", 0.3, at_least=False))
+        rows.append(figure(f"processor time of the answer to {what}", taken, "s", 0.3, at_least=False))
     return rows
 
 

@@ -74,7 +74,7 @@ def fuzzed(texts: list[tuple[str, str]], model: str, engine: str) -> Iterator[di
     for name in ("making", "token"):
         slowest = max(here, key=lambda one: one[name])
         what = "start of a lane" if name == "making" else "step of a lane"
-        label = f"slowest {what} ({slowest['kind']}), CPU time"
+        label = f"slowest {what} ({slowest['kind']}), processor time"
         yield figure(label, slowest[name], "s", 2, at_least=False, text=slowest["text"][:200])
     sentences = [one["sentence"] for one in here if one["sentence"]]
     for words, says in (("crashed over it", "a crash"), ("took more than", "a hang")):
