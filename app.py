@@ -24,7 +24,7 @@ def options_parser() -> argparse.ArgumentParser:
     """The options of the app."""
     from decoders.models.address import ENGINE_HELP, ENGINES
     from decoders.models.catalog import DRAFT, TARGET
-    from explorer.cli_options import kv_option
+    from explorer.cli_options import device_option, kv_option
 
     parser = argparse.ArgumentParser(
         description="Watch language models decode, side by side and step by step."
@@ -34,7 +34,7 @@ def options_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--model",
         default=TARGET,
-        help="target model: an embedded name, a Hub id, a folder or http://host:port/v1#name",
+        help="target model: a shipped name, a Hub id, a folder or http://host:port/v1#name",
     )
     parser.add_argument(
         "--draft",
@@ -56,7 +56,7 @@ def options_parser() -> argparse.ArgumentParser:
         help="a Python file that declares strategies of your own (can be repeated)",
     )
     parser.add_argument("--engine", default=ENGINES[0], choices=ENGINES, help=ENGINE_HELP)
-    parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
+    device_option(parser)
     kv_option(parser)
     parser.add_argument(
         "--capture",
@@ -67,8 +67,8 @@ def options_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--models",
         help="models that visitors may choose: any (including folders and Hub ids), embedded (those that "
-        "come with the app), or names separated by commas (default: any if only this machine can reach it, "
-        "else embedded)",
+        "come with the app), or names separated by commas (default: any if only this machine can "
+        "reach the app, else embedded)",
     )
     parser.add_argument(
         "--share", action="store_true", help="also create a public link through Gradio's servers"
@@ -84,7 +84,7 @@ def options_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--follow",
         metavar="FOLDER",
-        help="list the requests that vLLM records into this folder, to be followed live: everybody who can "
+        help="list the requests that vLLM records into this folder, and follow them live: everybody who can "
         "reach the app can then read their texts",
     )
     parser.add_argument(

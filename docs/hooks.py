@@ -88,7 +88,7 @@ def rows(columns: tuple[str, ...], lines: Iterable[tuple]) -> str:
 def family_page(family: str) -> str:
     """All strategies of a family, from their declarations."""
     members = [one for one in strategies().values() if one.family == family]
-    parts = [f"# {FAMILIES[family]}", "Generated from the declarations of the strategies."]
+    parts = [f"# {FAMILIES[family]}", "This page is generated from the declarations of the strategies."]
     return "\n\n".join([*parts, *map(strategy_section, members)]) + "\n"
 
 
@@ -151,7 +151,7 @@ def parameters_page() -> str:
             yield f"`{name}`", "yes" if name in known else "", group + who, values, cell(says)
 
     columns = ("parameter", "in `generate`", "strategies", "values", "what it does")
-    says = "From the options of `generate` to ours: [generation_config.md](../generation_config.md)."
+    says = "[generation_config.md](../generation_config.md) maps the options of `generate` to ours."
     return f"{WIDE}# Parameters\n\n{says}\n\n{rows(columns, lines())}\n"
 
 
@@ -166,7 +166,7 @@ def models_page() -> str:
 
     columns = ("model", "kind", "parameters", "bytes", "million tokens read", "held-out loss")
     table = rows((*columns, "greedy acceptance", "what it is"), lines())
-    return f"{WIDE}# Models\n\nGenerated from the facts beside their weights.\n\n{table}\n"
+    return f"{WIDE}# Models\n\nGenerated from the facts stored with the weights.\n\n{table}\n"
 
 
 def commands_page() -> str:
@@ -202,7 +202,7 @@ def endpoints_page() -> str:
     from explorer.page.endpoints import INPUTS, PARAMETERS
 
     helps = dict(re.findall(r"^    (\w+): ((?:.|\n     +)+)", PARAMETERS, re.MULTILINE))
-    parts = ["# Endpoints", "How to call them, from Python, curl and MCP: [api.md](../api.md)."]
+    parts = ["# Endpoints", "[api.md](../api.md) says how to call them from Python, curl and MCP."]
     for name, model in INPUTS.items():
         fields = [
             (
@@ -220,8 +220,8 @@ def experiments_page() -> str:
     """What the shipped models answered, by group, from the stored answers."""
     answers = {answer["name"]: answer for answer in experiments.stored()}
     says = (
-        "Each is one question, with what the shipped models answered. `python -m explorer experiment NAME` "
-        "asks it of other models; the tab *Experiments* has tables and figures."
+        "Each experiment is one question, with the answer of the shipped models. `python -m explorer "
+        "experiment NAME` asks it of other models; the tab *Experiments* has tables and figures."
     )
     parts = ["# Experiments", says]
     for group, names in GROUPS.items():

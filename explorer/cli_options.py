@@ -6,12 +6,14 @@ from pathlib import Path
 
 from decoders.limits import MEMORY_VARIABLE
 from decoders.models import address
-from decoders.models.catalog import DRAFT, TARGET
+from decoders.models.catalog import DEVICE_HELP, DEVICES, DRAFT, TARGET
 from explorer import shipped
 from explorer.acceptance import command as acceptance
 from explorer.cluster import LOCAL
 
 Commands = argparse._SubParsersAction  # argparse has no public name for it
+TARGET_HELP = f"the target model (default: {TARGET})"
+DRAFT_HELP = f"the draft model (default: {DRAFT})"
 
 
 class Parser(argparse.ArgumentParser):
@@ -56,17 +58,17 @@ def parser() -> Parser:
     models = commands.add_parser(
         "models", help="list the models that come with the project, with their facts, or estimate memory"
     )
-    takes = "say what this model will take, and which packages it lacks, without loading it"
+    takes = "print the memory that this model needs and the packages that it lacks, without loading it"
     models.add_argument("names", nargs="*", metavar="MODEL", help=takes)
-    models.add_argument("--dtype", default="auto", help="of named models: auto, float32, bfloat16, float16")
-    models.add_argument("--device", default="auto", help="of named models: auto, cpu or cuda")
+    models.add_argument("--dtype", default="auto", help="of MODEL: auto, float32, bfloat16, float16")
+    models.add_argument("--device", default="auto", help="of MODEL: auto, cpu or cuda")
     models.add_argument("--json", action="store_true", help="print one JSON list")
 
     convert = commands.add_parser(
         "convert-heads",
         help="convert published draft heads from PyTorch pickles to safetensors files beside them",
     )
-    convert.add_argument("folder", type=Path, metavar="FOLDER")
+    convert.add_argument("folder", type=Path, metavar="FOLDER", help="the folder with the heads")
     train_command(commands)
     measure = commands.add_parser(
         "measure", help="evaluate the shipped models on held-out texts and write their cards"
@@ -134,44 +136,50 @@ def train_command(commands: Commands) -> None:
 def experiment_command(commands: Commands) -> None:
     """Adds `experiment`."""
     experiment = commands.add_parser("experiment", help="run a repeatable experiment and print its table")
-    experiment.add_argument("name", nargs="?", metavar="NAME", help="left out: list all experiments")
+    experiment.add_argument("name", nargs="?", metavar="NAME", help="without it, list all experiments")
     experiment.add_argument("--json", action="store_true", help="print one JSON object")
     experiment.add_argument("--store", action="store_true", help="store the answer for the page")
     experiment.add_argument(
         "--add", action="store_true", help="run only the rows that the stored answer lacks"
     )
     experiment.add_argument(
-        "--corpus", type=Path, metavar="FOLDER", help="for experiments that read stories/*.txt from it"
+        "--corpus",
+        type=Path,
+        metavar="FOLDER",
+        help="for experiments that need it: a folder that contains stories/*.txt",
     )
-    schemas = "for the experiment that reads it: a copy of the JSONSchemaBench repository"
+    schemas = "for the experiment that needs it: a copy of the JSONSchemaBench repository"
     experiment.add_argument("--schemas", type=Path, metavar="FOLDER", help=schemas)
-    spread = "distribute it over the Ray cluster at HOST:PORT; without an address, over this machine's cores"
+    spread = "run on the Ray cluster at HOST:PORT; without an address, on all cores of this machine"
     experiment.add_argument("--ray", nargs="?", const=LOCAL, metavar="ADDRESS", help=spread)
-    experiment.add_argument("--model", default=TARGET, metavar="M")
+    experiment.add_argument("--model", default=TARGET, metavar="M", help=TARGET_HELP)
     engine_option(experiment)
-    experiment.add_argument("--draft", default=DRAFT, metavar="M")
+    experiment.add_argument("--draft", default=DRAFT, metavar="M", help=DRAFT_HELP)
     code_option(experiment)
 
 
 def lens_command(commands: Commands) -> None:
     """Adds `lens`."""
     lens = commands.add_parser("lens", help="look inside a model while it reads a text")
-    lens.add_argument("name", nargs="?", metavar="NAME", help="left out: list all lenses")
+    lens.add_argument("name", nargs="?", metavar="NAME", help="without it, list all lenses")
     lens.add_argument("--prompt", metavar="TEXT", help="the text to read")
-    lens.add_argument("--prompt-file", type=Path, metavar="FILE")
-    lens.add_argument("--model", default=TARGET, metavar="M")
-    lens.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
-    lens.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE")
+    lens.add_argument("--prompt-file", type=Path, metavar="FILE", help="a file with the text to read")
+    lens.add_argument("--model", default=TARGET, metavar="M", help=TARGET_HELP)
+    device_option(lens)
+    options = "an option of the lens (can be repeated)"
+    lens.add_argument(
+        "--set", action="append", default=[], dest="settings", metavar="KEY=VALUE", help=options
+    )
     lens.add_argument("--figure", metavar="NAME", help="the figure to write to --out (default: the first)")
     lens.add_argument("--out", type=Path, metavar="FILE", help="write a figure: .html, .png, .svg or .pdf")
-    lens.add_argument("--json", action="store_true", help="print everything it found as one JSON object")
+    lens.add_argument("--json", action="store_true", help="print all results as one JSON object")
     routes = "for the lens flow: write the route of the last prediction, .graphml, .gexf, .dot or .json"
     lens.add_argument("--graph", type=Path, metavar="FILE", help=routes)
 
 
 def doctor_command(commands: Commands) -> None:
     """Adds `doctor`."""
-    doctor = commands.add_parser("doctor", help="say what is wrong with a draft, with evidence at tokens")
+    doctor = commands.add_parser("doctor", help="say what is wrong with a draft, with tokens that show it")
     doctor.add_argument("--target", "--model", default=TARGET, metavar="M", help="the draft's target")
     drafts = (
         f"a draft model, or a strategy that drafts with heads, such as eagle (default: {DRAFT}; with "
@@ -184,17 +192,17 @@ def doctor_command(commands: Commands) -> None:
         "--draft, its numbers are compared with that draft's"
     )
     doctor.add_argument("--recorded", metavar="SOURCE", help=recorded)
-    server = "send the canaries to a server that drafts, and read what it counts: http://host:port/v1#name"
+    server = "send the canaries to a server that drafts, and read its counts: http://host:port/v1#name"
     doctor.add_argument("--server", metavar="ADDRESS", help=server)
-    prompts = "prompts that the target continues (.txt, .jsonl), instead of three of the doctor's"
+    prompts = "prompts that the target continues (.txt, .jsonl), instead of the doctor's own three"
     doctor.add_argument("--prompts", type=Path, metavar="FILE", help=prompts)
-    lengths = "the length of your drafts, which is compared with the best one"
+    lengths = "your draft length, which is compared with the best one"
     doctor.add_argument("--num-assistant-tokens", type=int, metavar="K", help=lengths)
     golden = "reference acceptance to compare with, as `acceptance --golden` writes it; may end in ,mode=NAME"
     doctor.add_argument("--golden", metavar="FILE.yaml", help=golden)
     doctor.add_argument("--out", type=Path, metavar="FILE", help="write a page (.html) or .json")
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
-    doctor.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    device_option(doctor)
 
 
 def twin_command(commands: Commands) -> None:
@@ -204,13 +212,13 @@ def twin_command(commands: Commands) -> None:
         "--text", required=True, metavar="FILE", help="a recording (.json, .jsonl), or a text in UTF-8"
     )
     engines = (
-        "twice: a model, a server's address, or a file of recorded log-probabilities; options follow "
+        "a model, a server's address, or a file of recorded log-probabilities; give it twice. Options follow "
         "after commas: dtype=bfloat16, device=cuda, tokens_per_forward=1, record=2"
     )
     twin.add_argument("--engine", action="append", dest="engines", required=True, metavar="E", help=engines)
     twin.add_argument("--out", type=Path, metavar="FILE", help="write a page (.html), .csv or .json")
     twin.add_argument("--json", action="store_true", help="print one JSON object")
-    twin.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    device_option(twin)
 
 
 def bench_command(commands: Commands) -> None:
@@ -235,10 +243,10 @@ def bench_command(commands: Commands) -> None:
     machines = "measure on the machines of the Ray cluster at HOST:PORT, one part at a time on each"
     bench.add_argument("--ray", nargs="?", const=LOCAL, metavar="ADDRESS", help=machines)
     bench.add_argument("--device", choices=("cpu", "cuda"), help=alone)
-    quick = "with --device: laws, tables and the app within ten minutes, the most important first"
+    quick = "with --device: laws, tables and the app in at most ten minutes, the most important first"
     bench.add_argument("--quick", action="store_true", help=quick)
-    bench.add_argument("--model", default=TARGET, metavar="M")
-    bench.add_argument("--draft", default=DRAFT, metavar="M")
+    bench.add_argument("--model", default=TARGET, metavar="M", help=TARGET_HELP)
+    bench.add_argument("--draft", default=DRAFT, metavar="M", help=DRAFT_HELP)
 
 
 def site_command(commands: Commands) -> None:
@@ -248,7 +256,7 @@ def site_command(commands: Commands) -> None:
     )
     site.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="a new or empty folder")
     address = (
-        "where the pages will be served, for example https://me.example.org/explorer/: for link previews"
+        "for link previews: where the pages will be served, for example https://me.example.org/explorer/"
     )
     site.add_argument("--address", metavar="URL", help=address)
 
@@ -274,6 +282,11 @@ class KvMemory(argparse.Action):
         if not 0.0 < value < 1e6:
             parser.error(f"--kv-memory must be a number of gigabytes, such as 8, not {value:g}.")
         os.environ[MEMORY_VARIABLE] = str(value)
+
+
+def device_option(command: argparse.ArgumentParser) -> None:
+    """Adds `--device`."""
+    command.add_argument("--device", default="auto", choices=DEVICES, help=DEVICE_HELP)
 
 
 def kv_option(command: argparse.ArgumentParser) -> None:
@@ -320,8 +333,8 @@ def decoding_options(command: argparse.ArgumentParser) -> None:
         help="the decoding strategy; for compare, one per lane",
     )
     prompt = command.add_mutually_exclusive_group(required=True)
-    prompt.add_argument("--prompt", metavar="TEXT")
-    prompt.add_argument("--prompt-file", metavar="F", type=Path)
+    prompt.add_argument("--prompt", metavar="TEXT", help="the text to continue")
+    prompt.add_argument("--prompt-file", metavar="F", type=Path, help="a file with the text to continue")
     command.add_argument(
         "--model",
         default=TARGET,
@@ -347,11 +360,12 @@ def decoding_options(command: argparse.ArgumentParser) -> None:
         dest="lanes",
         action=InOrder,
         metavar="KEY=VALUE",
-        help="a parameter of the preceding --strategy (can be repeated)",
+        help="a parameter of the --strategy before it (can be repeated)",
     )
-    command.add_argument("--max-new-tokens", type=int, default=64, metavar="N")
-    command.add_argument("--seed", type=int, default=0, metavar="S")
-    command.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    most = "the maximum number of new tokens (default: 64)"
+    command.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help=most)
+    command.add_argument("--seed", type=int, default=0, metavar="S", help="seed of every lane (default: 0)")
+    device_option(command)
     kv_option(command)
     command.add_argument(
         "--out",
@@ -368,11 +382,11 @@ def open_options(commands: Commands) -> None:
     """Adds `open`."""
     command = commands.add_parser(
         "open",
-        help="read and check what another engine, trainer or evaluation wrote: answers, records, counts",
+        help="read and check files of other engines, trainers and evaluations: answers, records, counts",
     )
     command.add_argument(
         "source", metavar="SOURCE", help="a file, a folder, an http(s) address, or - for standard input"
     )
-    command.add_argument("--record", type=int, metavar="N", help="of a file of records, the one to open")
+    command.add_argument("--record", type=int, metavar="N", help="which record of the file to open")
     command.add_argument("--out", type=Path, metavar="FILE", help="write a page (.html) or a trace (.json)")
     command.add_argument("--json", action="store_true", help="print one JSON object")

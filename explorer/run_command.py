@@ -44,8 +44,8 @@ def compare(options: argparse.Namespace, prompt: str, lanes: list[dict]) -> None
         save(options.out, prompt, options, traces)
     found = comparison.compare(traces)
     if options.json:
-        told = {name: found[name] for name in ("sentence", "divergence", "pairs")}
-        print(json.dumps({"prompt": prompt, "lanes": [summary(trace) for trace in traces], **told}))
+        compared = {name: found[name] for name in ("sentence", "divergence", "pairs")}
+        print(json.dumps({"prompt": prompt, "lanes": [summary(trace) for trace in traces], **compared}))
         return
     for number, trace in enumerate(traces, 1):
         print(f"{number}. {trace.title}")

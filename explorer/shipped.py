@@ -104,8 +104,8 @@ def list_models(options: argparse.Namespace) -> None:
         from decoders.models.memory_estimate import footprint  # on demand: imports torch
 
         parts = [footprint(name, options.dtype, options.device) for name in options.names]
-        told = json.dumps([asdict(part) for part in parts]) if options.json else None
-        print(told or "\n".join(part.sentence() for part in parts))
+        text = json.dumps([asdict(part) for part in parts]) if options.json else None
+        print(text or "\n".join(part.sentence() for part in parts))
         return
     shipped = models()
     if options.json:

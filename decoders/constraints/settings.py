@@ -51,8 +51,8 @@ CONSTRAINT = (
         "constraint_text",
         "",
         "The schema, expression, grammar, choices, labels, words or declarations. A word is found in any "
-        "case, between characters that are no letter, number, underscore or accent of any script: dog "
-        "stands in “Dog” and dog's, not in dogs or dogé.",
+        "case, between characters that are not letters, numbers, underscores or accents of any script: dog "
+        "occurs in “Dog” and dog's, not in dogs or dogé.",
         group=GROUP,
     ),
     choice(

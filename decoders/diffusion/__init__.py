@@ -1,1 +1,1 @@
-"""Denoising: a canvas of masks after the prompt, filled in any order by a model that looks both ways."""
+"""Denoising: a model with bidirectional attention fills a canvas of masks after the prompt, in any order."""

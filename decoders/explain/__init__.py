@@ -1,1 +1,1 @@
-"""Sentences for people, made of the codes and numbers of a decision."""
+"""Sentences for people, made from the codes and numbers of a decision."""

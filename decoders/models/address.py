@@ -12,7 +12,7 @@ FORM = "http://host:port/v1#name, or http://host:port/v1#name,tokenizer=folder o
 CHAT_ENDPOINT = ",endpoint=chat"  # after a name: use the server's chat endpoint even if it has others
 VLLM = "vllm:"
 ENGINES = ("transformers", "vllm")
-ENGINE_HELP = "who runs the target: transformers here, or vLLM in this process, as --model vllm:M does"
+ENGINE_HELP = "what runs the target: transformers, or vLLM in this process, as --model vllm:M does"
 VLLM_FORM = "vllm:name, or vllm:name,option=value,... with options of vllm.LLM such as tensor_parallel_size=2"
 KEPT = ("model", "max_logprobs", "skip_tokenizer_init", "trust_remote_code")  # options that users cannot set
 

@@ -15,6 +15,8 @@ from decoders.roles import DRAFT_ROLES
 SHIPPED = assets() / "models"
 FURTHER = "decoding_explorer_models"  # what the distribution with the other weights installs
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the default pair
+DEVICES = ("auto", "cpu", "cuda")
+DEVICE_HELP = "where the models compute (default: auto, the GPU if there is one)"
 
 
 def with_weights(name: str) -> Path:

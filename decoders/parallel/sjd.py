@@ -158,7 +158,7 @@ def sure_of(token: int, lane: Lane) -> torch.Tensor:
             "or any token of the prompt.",
             ("lookup", "repeat", "prompt"),
         ),
-        choice("verifier", "token rejection", "How it is tested.", VERIFIERS),
+        choice("verifier", "token rejection", "The test that a guess must pass.", VERIFIERS),
         DEPENDENCIES,
         *SHAPING,
         *ENDS,

@@ -269,7 +269,11 @@ def together(parameters: dict) -> str | None:
     family="sampling",
     parameters=(
         integer(
-            "population", 1, "Texts side by side (particles); one of them is drawn by weight.", low=1, high=64
+            "population",
+            1,
+            "Number of texts side by side (particles); one of them is drawn by weight.",
+            low=1,
+            high=64,
         ),
         choice("estimate", "automatic", "How a token's draws estimate the allowed mass Z.", ESTIMATES),
         integer("max_accepts", 2, "For geometric: number of allowed draws per token.", low=2, high=64),

@@ -58,7 +58,9 @@ class Graph:
     parameters=(
         integer("top_k", 5, "Candidates at each position; 1 is greedy.", low=1, high=64),
         real("alpha", 0.2, "Weight of the resistance; 0 is greedy.", low=0.0, high=1.0),
-        choice("resistance", "linear", "How it grows with the length of the repetition.", RESISTANCES),
+        choice(
+            "resistance", "linear", "How the resistance grows with the length of the repetition.", RESISTANCES
+        ),
         MODEL_DEFAULTS,
     ),
     view="token_graph",

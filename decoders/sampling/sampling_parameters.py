@@ -27,7 +27,13 @@ SPAN_DELIMITERS = free_text(
     group=TEXT,
 )
 SHAPING = (
-    real("temperature", 1.0, "Below 1 sharper, above 1 flatter; 0 is greedy.", low=0.0, high=100.0),
+    real(
+        "temperature",
+        1.0,
+        "Below 1 the distribution is sharper, above 1 flatter; 0 is greedy.",
+        low=0.0,
+        high=100.0,
+    ),
     integer("top_k", 0, "Keep the k most likely tokens; 0 keeps all.", low=0),
     real(
         "top_p",
@@ -133,7 +139,7 @@ SHAPING = (
     real(
         "frequency_penalty",
         0.0,
-        "Taken from a token's score for each time that it has occurred in the new text.",
+        "Subtracted from a token's score once per occurrence in the new text.",
         low=-2.0,
         high=2.0,
         group=TEXT,
@@ -141,7 +147,7 @@ SHAPING = (
     real(
         "presence_penalty",
         0.0,
-        "Taken once from the scores of all tokens that have occurred in the new text.",
+        "Subtracted once from the score of every token that occurs in the new text.",
         low=-2.0,
         high=2.0,
         group=TEXT,

@@ -55,7 +55,7 @@ def settings(lane: Lane) -> dict[str, float]:
     badge=lambda parameters: "as the server decodes",
 )
 def server_stream(lane: Lane) -> Iterator[None]:
-    """One request, and the server decodes by itself; each token is shown as it arrives.
+    """Sends one request; the server decodes by itself, and each token is shown as it arrives.
 
     All other strategies ask a server for log-probabilities and choose the tokens here. This one sends the
     prompt with temperature, truncation and seed once, and reads the stream of the answer: one event of the

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from decoders import files
-from decoders.models.catalog import DRAFT, TARGET
+from decoders.models.catalog import DEVICE_HELP, DEVICES, DRAFT, TARGET
 from decoders.models.named_heads import check_heads_used
 from decoders.refusal import Refusal
 from explorer.acceptance.prompts import read_prompts
@@ -18,7 +18,9 @@ DRAFTS = 4  # maximum number of drafters in a report
 
 def options_of(commands: argparse._SubParsersAction) -> None:
     """Declares the command and its options."""
-    command = commands.add_parser("acceptance", help="why drafted tokens are rejected, over many prompts")
+    command = commands.add_parser(
+        "acceptance", help="report why drafted tokens are rejected, over many prompts"
+    )
     command.add_argument(
         "--target", "--model", default=TARGET, metavar="M", help="shipped name, folder or Hub id[@revision]"
     )
@@ -26,8 +28,8 @@ def options_of(commands: argparse._SubParsersAction) -> None:
         "--draft",
         action="append",
         metavar="D",
-        help=f"a draft model, or a strategy that drafts by itself, such as kangaroo; up to {DRAFTS} times "
-        f"(default: {DRAFT})",
+        help=f"a draft model, or a strategy that drafts by itself, such as kangaroo (default: "
+        f"{DRAFT}; can be repeated, up to {DRAFTS} times)",
     )
     command.add_argument(
         "--heads",
@@ -39,17 +41,18 @@ def options_of(commands: argparse._SubParsersAction) -> None:
     given = command.add_mutually_exclusive_group(required=True)
     given.add_argument("--prompts", type=Path, metavar="FILE", help=".txt, one prompt per line, or .jsonl")
     given.add_argument(
-        "--traces", type=Path, metavar="FOLDER", help="decode nothing: report on traces that were recorded"
+        "--traces", type=Path, metavar="FOLDER", help="report on recorded traces instead of decoding"
     )
-    command.add_argument("--out", type=Path, metavar="FILE.html", help="write the page")
+    command.add_argument("--out", type=Path, metavar="FILE.html", help="write the report as a page")
     command.add_argument(
         "--golden",
         type=Path,
         metavar="FILE.yaml",
-        help="write a reference instead of a report: tokens per round of drafts of 1 to K tokens (8)",
+        help="write a reference instead of a report: tokens per round with 1 to K drafted tokens (K: 8)",
     )
     command.add_argument("--json", action="store_true", help="print one JSON object")
-    command.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help="per prompt")
+    most = "the maximum number of new tokens per prompt (default: 64)"
+    command.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help=most)
     command.add_argument(
         "--num-assistant-tokens",
         type=int,
@@ -57,9 +60,11 @@ def options_of(commands: argparse._SubParsersAction) -> None:
         help="every drafter drafts a chain of K tokens per round, as vLLM runs heads (default: each drafter "
         "drafts in its own way, such as the tree of its paper)",
     )
-    command.add_argument("--temperature", type=float, default=0.0, metavar="T")
-    command.add_argument("--seed", type=int, default=0, metavar="S")
-    command.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    command.add_argument(
+        "--temperature", type=float, default=0.0, metavar="T", help="0 is greedy decoding (default: 0)"
+    )
+    command.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the draws (default: 0)")
+    command.add_argument("--device", default="auto", choices=DEVICES, help=DEVICE_HELP)
 
 
 def command(options: argparse.Namespace) -> None:

@@ -1,19 +1,19 @@
 """Repeatable experiments: each asks one question of the models and answers with a table and, where it helps,
-a curve. `python -m explorer experiment NAME` runs one; what the shipped models answered lies in
-assets/experiments and is shown on the page.
+a curve. `python -m explorer experiment NAME` runs one; the answers of the shipped models are in
+assets/experiments and on the page.
 
-A file of this folder, or of one of its `FOLDERS`, is an experiment: its docstring is the title and what is
-asked, `PAPERS` are the studies that it repeats, and `finding(answer)` says the main thing in one sentence
+A file of this folder, or of one of its `FOLDERS`, is an experiment: its docstring is the title and the
+question, `PAPERS` are the studies that it repeats, and `finding(answer)` says the main thing in one sentence
 with the numbers of the answer. Where the same prompts or problems are decoded under several settings, or
 several models are asked the same, a `SWEEP` (sweep.py) declares what is set, what is measured and what was
 sampled. Otherwise `run(models)` gives a `Result`, its loops go through `progress.each`, and `STANDS` declares
-on what the finding stands: what was sampled, and how often something was trained. Intervals of differences
-are those that the run measured; where they come from the table, a function `stands(answer)` takes the place
-of `STANDS`. If it reads stories it says `READS_CORPUS = True`, and it is `run(models, corpus)`; if it reads
-the schemas of JSONSchemaBench, `READS_SCHEMAS = True` and `run(models, folder)`. If its rows do not depend on
-each other, it can be `run(models, known)`, which keeps the rows of an earlier answer and adds those that it
-lacks. The decodings of a sweep, and those that go through `over` of spread.py, can run on several machines.
-`groups.py` says where the page shows it. Knows none of them by name.
+the basis of the finding: what was sampled, and how often something was trained. Intervals of differences are
+those that the run measured; where they come from the table, a function `stands(answer)` takes the place of
+`STANDS`. An experiment that reads stories declares `READS_CORPUS = True` and has `run(models, corpus)`; one
+that reads the schemas of JSONSchemaBench declares `READS_SCHEMAS = True` and has `run(models, folder)`. If
+its rows do not depend on each other, it can have `run(models, known)`, which keeps the rows of an earlier
+answer and adds those that the answer lacks. The decodings of a sweep, and those that go through `over` of
+spread.py, can run on several machines. `groups.py` says where the page shows an experiment.
 """
 
 import argparse

@@ -47,7 +47,7 @@ class Scene:
     answer: str
 
 
-def told(facts: dict[str, tuple[str, str, str]], asked: str, rng: random.Random) -> Scene:
+def scene_of(facts: dict[str, tuple[str, str, str]], asked: str, rng: random.Random) -> Scene:
     """A scene of people's (colour, thing, place), in random order."""
     lines = [f"{name} has a {colour} {thing}." for name, (colour, thing, _) in facts.items()]
     lines += [f"{name} is in {place}." for name, (_, _, place) in facts.items()]
@@ -76,7 +76,7 @@ def stream(rng: random.Random, steps: int) -> Iterator[Scene]:
             changed = list(facts[name])
             changed[which] = other(changed[which], (COLOURS, THINGS, PLACES)[which], rng)
             facts[name] = tuple(changed)
-        yield told(facts, asked, rng)
+        yield scene_of(facts, asked, rng)
 
 
 @torch.inference_mode()

@@ -1,1 +1,1 @@
-"""What a trace knows of one token, for the inspector."""
+"""What a trace knows about one token, for the inspector."""

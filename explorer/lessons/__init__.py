@@ -1,1 +1,1 @@
-"""Guided lessons: what they say is folded from the run on screen."""
+"""Guided lessons: their sentences are made from the run on screen."""

@@ -42,7 +42,7 @@ def default_loader() -> Loader:
 
 def lesson_page(site: Site, lesson: dict, traces: list, following: str) -> None:
     """Writes the page of a lesson. `following`: where its end leads."""
-    told = {
+    content = {
         "lesson": lessons_of.with_pages(lesson, saved=True),
         "message": lessons_of.fill_lesson(lesson, traces),
         "next": following,
@@ -58,7 +58,7 @@ def lesson_page(site: Site, lesson: dict, traces: list, following: str) -> None:
         traces,
         lesson["setup"] | models_of(traces),
         intro,
-        lesson=told,
+        lesson=content,
         kind="lesson",
         words=" ".join([lesson["group"], *(stop["title"] for stop in lesson["stops"])]),
     )

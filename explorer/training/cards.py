@@ -98,8 +98,8 @@ def how_it_was_trained(folder: Path, facts: dict) -> list[str]:
         lines.append(f"- right about {100 * facts['held_out_right']:.0f} % of held-out windows")
     areas = {question: area for question, area in facts.get("auc", {}).items() if area is not None}
     if areas:
-        told = ", ".join(f"`{question}` {area:.3f}" for question, area in areas.items())
-        lines.append(f"- area under the ROC curve of each question on held-out problems: {told}")
+        listed = ", ".join(f"`{question}` {area:.3f}" for question, area in areas.items())
+        lines.append(f"- area under the ROC curve of each question on held-out problems: {listed}")
     return lines
 
 
@@ -164,14 +164,14 @@ def derived(measured: dict, facts: dict) -> dict[str, str]:
     }
 
 
-def section(one: Section, rows: dict[str, dict[str, float]], told: dict) -> str:
-    """A section of a card, its templates filled with what is `told` of the model."""
+def section(one: Section, rows: dict[str, dict[str, float]], facts: dict) -> str:
+    """A section of a card, its templates filled with `facts` of the model."""
     columns = {column for row in rows.values() for column in row}
     says = next((says for column, says in one.by_column.items() if column in columns), one.says)
     shown = {name: {c: v for c, v in row.items() if c not in one.hidden} for name, row in rows.items()}
-    title = f"## {one.title.format(**told)}\n" if one.title else ""
+    title = f"## {one.title.format(**facts)}\n" if one.title else ""
     picture = f"{one.picture}\n\n" if one.picture else ""
-    sentence = f"{says.format(**told)}\n" if says else ""
+    sentence = f"{says.format(**facts)}\n" if says else ""
     return f"{title}{picture}{sentence}\n{table(shown, one.number, one.numbers)}\n"
 
 

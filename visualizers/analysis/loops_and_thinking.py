@@ -199,8 +199,8 @@ def thinking_sentence(report: Report) -> str:
         said += f", with a budget of {report.budget} for a span"
     forced = "; its end was forced" if report.forced else ""
     unknown = sum(p is None for p in report.ends.values())
-    told = f" p(end of thinking) is {NOT_STORED} at {many(unknown, 'place')}." if unknown else ""
-    return f"{said}{forced}.{told}"
+    missing = f" p(end of thinking) is {NOT_STORED} at {many(unknown, 'place')}." if unknown else ""
+    return f"{said}{forced}.{missing}"
 
 
 def bits(value: float) -> str:

@@ -101,9 +101,9 @@ def setup(trace: Trace) -> str:
     known = strategies().get(trace.strategy)
     defaults = {one["name"]: one["default"] for one in known.declaration()["parameters"]} if known else {}
     own = [*takewhile(lambda name: name != "temperature", defaults), "temperature"]  # those of all come later
-    told = [
+    settings = [
         f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}"
         for name, value in trace.parameters.items()
         if name in own or name in defaults and value != defaults[name]
     ]
-    return f"Prompt: “{prompt}”. Models: {models}; {', '.join([*told, f'seed {trace.seed}'])}."
+    return f"Prompt: “{prompt}”. Models: {models}; {', '.join([*settings, f'seed {trace.seed}'])}."

@@ -91,7 +91,7 @@ def badge(parameters: dict) -> str:
         switch(
             "confidence_eos_eot_inf",
             False,
-            "Masks whose token ends the text come after all others, but where the order is random.",
+            "Masks whose token ends the text are filled after all others, except where the order is random.",
         ),
         SUFFIX,
         FIXED_WORDS,

@@ -84,7 +84,7 @@ MISSING = {
     "suffix_decoding.",
 }
 # Formats that have EAGLE's tensors among theirs: the keys and classes of a config that tell them apart.
-TOLD = {
+NAMED_FORMATS = {
     "peagle": {"peagle", "pard_token", "ptd_token_id", "PEagleDraftModel", "PEagleSpeculator"},
     "dflash": {"dflash", "dflash_config", "DFlashDraftModel", "DFlashSpeculator"},
 }
@@ -107,7 +107,7 @@ def find_format(folder: Path) -> str | None:
         raise Refusal(UNKNOWN.format(str(folder), foreign))
     names = tensor_names(folder)
     # PARD's drafts, which are whole models, name a pard_token too
-    if any(name.removeprefix("model.") == "fc.weight" for name in names) and (kind := told(config)):
+    if any(name.removeprefix("model.") == "fc.weight" for name in names) and (kind := named_format(config)):
         return kind
     if kind := by_names(names):
         return kind
@@ -128,11 +128,11 @@ def kinds(config: dict) -> list[str]:
     return [str(name).lower() for name in (config.get("speculators_model_type"), algorithm) if name]
 
 
-def told(config: dict) -> str | None:
-    """The format that a config names, of those in TOLD."""
+def named_format(config: dict) -> str | None:
+    """The format that a config names, of those in NAMED_FORMATS."""
     classes = config.get("architectures")
     words = {*kinds(config), *config, *(classes if isinstance(classes, list) else ())}
-    return next((kind for kind, known in TOLD.items() if words & known), None)
+    return next((kind for kind, known in NAMED_FORMATS.items() if words & known), None)
 
 
 def declared(config: dict) -> str | None:

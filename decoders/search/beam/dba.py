@@ -203,7 +203,7 @@ def unreadable(parameters: dict, target) -> str | None:
     ],
 )
 def dba(lane: Lane) -> Iterator[None]:
-    """Beam search whose texts must contain given phrases; the beam is divided by how much of them is met.
+    """Beam search whose texts must contain given phrases; its slots are divided by how much of them is met.
 
     The phrases are C tokens together, and bank b, from 0 to C, holds the texts that have met b of them.
 

@@ -158,7 +158,11 @@ def reads(parameters: dict) -> dict[str, set[Capability]]:
         integer("num_beams", 3, "Drafts that are written at the same time.", low=1, high=32),
         integer("top_k", 9, "Tokens of the shared distribution that may follow a draft.", low=1, high=1000),
         real(
-            "temperature", 0.06, "Temperature of the shared distribution; small: sharp.", low=0.0, high=100.0
+            "temperature",
+            0.06,
+            "Temperature of the shared distribution; smaller is sharper.",
+            low=0.0,
+            high=100.0,
         ),
         real(
             "alpha",

@@ -103,7 +103,7 @@ def passage_of(lane: Lane) -> list[int]:
     ],
 )
 def exact_extract(lane: Lane) -> Iterator[None]:
-    """Answers with the most likely of all spans of the passage, and compares it with greedy's.
+    """Answers with the most likely of all spans of the passage, and compares it with greedy decoding.
 
     1. The passage is the first line of the prompt. Spans may begin at each of its positions; the model
        reads each suffix once, which scores all spans that begin there. Equal prefixes are read once.

@@ -75,8 +75,8 @@ def unusable(parameters: dict) -> str | None:
             low=0.0,
             high=100.0,
         ),
-        integer("min_segment", 4, "Fewest tokens in a segment.", low=1, high=512),
-        integer("max_segment", 64, "Most tokens in a segment.", low=1, high=512),
+        integer("min_segment", 4, "Minimum number of tokens in a segment.", low=1, high=512),
+        integer("max_segment", 64, "Maximum number of tokens in a segment.", low=1, high=512),
         integer(
             "max_rejections",
             20,

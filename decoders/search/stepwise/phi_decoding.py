@@ -69,7 +69,7 @@ class Candidate:
     family="search",
     parameters=(
         integer("num_beams", 4, "Texts that continue after each step.", low=1, high=16),
-        integer("num_rollouts", 4, "Next steps sampled for each of them.", low=1, high=16),
+        integer("num_rollouts", 4, "Next steps sampled for each text.", low=1, high=16),
         choice("step", "sentence", "What ends a step (the paper: a line).", ENDS),
         integer("max_steps", 8, "Maximum number of steps with foresight.", low=1, high=64),
         integer("min_steps", 2, "Minimum number of steps with foresight.", low=1, high=64),

@@ -56,7 +56,7 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
         ),
         integer("num_beams", 1, "Beams that complete a text; 1 is greedy.", low=1, high=8),
         switch("test_all_beams", False, "Test the texts of all beams, not only the most likely one."),
-        real("temperature", 0.0, "Above 0: completions are sampled instead.", low=0.0, high=100.0),
+        real("temperature", 0.0, "Above 0, completions are sampled.", low=0.0, high=100.0),
         switch("cache", True, "Reuse earlier completions and scores."),
     ),
     papers=("planning-with-large-language-models-for-code",),

@@ -290,7 +290,9 @@ def badge(parameters: dict) -> str:
     parameters=(
         choice("decoder", "beam", "Which partial programs are continued.", DECODERS),
         *ASKED,
-        integer("population", 4, "Texts side by side: beams, samples, particles.", low=1, high=32),
+        integer(
+            "population", 4, "Number of texts side by side: beams, samples or particles.", low=1, high=32
+        ),
         real("temperature", 1.0, "Temperature of draws: below 1 sharper, 0 is greedy.", low=0.0, high=100.0),
         integer("rollouts", 32, "For mcts and best first: maximum number of iterations.", low=1, high=2000),
         choice(

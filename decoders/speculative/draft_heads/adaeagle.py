@@ -102,7 +102,7 @@ def adaeagle_pair(parameters: dict) -> Pair:
         switch(
             "joint_stop",
             False,
-            "End a chain only if it also has become unlikely (its log-probability is below -0.6).",
+            "End a chain only if its log-probability has also fallen below -0.6.",
         ),
         *GREEDY,
     ),

@@ -80,7 +80,7 @@ def value_in(lane: Lane) -> Value:
             "its most likely one.",
             (EXACT, TOP, DISTANCE),
         ),
-        integer("best", 2, "For the test `top k`: the k.", low=1, high=64),
+        integer("best", 2, "The k of the test `top k`.", low=1, high=64),
         real("epsilon", 2.0, "For the test `distance`: how far away a number may be.", low=0.0, high=1e6),
         integer(
             "minimum_block", 1, "This many tokens of a block always pass; 1: only the first.", low=1, high=16

@@ -82,7 +82,7 @@ def eagle2_pair(parameters: dict) -> Pair:
     suits=needs_head("eagle3", "EAGLE-3 layer"),
 )
 def eagle3_pair(parameters: dict) -> Pair:
-    """A layer that reads several of the target's layers drafts; it was trained on its own outputs.
+    """Drafts with a layer that reads several of the target's layers and was trained on its own outputs.
 
     1. At each position the target's states after a low, a middle and a high layer are fused into one feature
        (on llama-tiny after 2, 6 and 9 of 12 layers).

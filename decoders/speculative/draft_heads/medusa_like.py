@@ -18,11 +18,11 @@ from decoders.speculative.methods.typical_acceptance import typical
 
 EXACT, TYPICAL = "exact", "typical"
 TYPICAL_LIMITS = (
-    real("epsilon", 0.09, "For typical acceptance: a probability that is always enough.", low=0.0, high=1.0),
+    real("epsilon", 0.09, "For typical acceptance: upper bound of the threshold.", low=0.0, high=1.0),
     real(
         "delta",
         0.3,
-        "For typical acceptance: what is enough where the target is uncertain.",
+        "For typical acceptance: where the target is uncertain, the threshold is delta exp(-entropy).",
         low=0.0,
         high=1e6,
     ),

@@ -78,7 +78,7 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
         real(
             "lenience",
             0.5,
-            "What the draft's probability is multiplied by; 1 is lossless.",
+            "Factor of the draft's probability in the test; 1 is lossless.",
             low=0.01,
             high=1.0,
         ),

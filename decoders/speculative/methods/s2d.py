@@ -73,7 +73,7 @@ def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
     reads=lambda parameters: {"draft": {Capability.LAYERS}},
 )
 def s2d(lane: Lane) -> Iterator[None]:
-    """One draft contains several: its first layers, and more of them, are drafts of their own.
+    """One draft contains several: its first layer, its first two and all of its layers can each draft.
 
     1. The draft has three exits, after a third, two thirds and all of its layers, with one norm and one
        head. They were trained together on the mean of the three losses.

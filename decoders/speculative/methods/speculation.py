@@ -123,11 +123,11 @@ def relaxed_problem(parameters: dict, drafter: Drafter, verifier: Verifier) -> s
     title="Speculation, part by part",
     parameters=(
         choice("shape", "chain", "The shape of the draft.", SHAPES),
-        choice("verifier", PLAIN, "How it is tested.", (PLAIN, *VERIFIERS, *RELAXED)),
+        choice("verifier", PLAIN, "The rule that tests the draft.", (PLAIN, *VERIFIERS, *RELAXED)),
         integer("depth", 3, "Levels of the draft; their maximum if it grows.", low=1, high=32),
         choice("length", "fixed", "How the length of a chain is chosen, given depth.", LENGTHS),
         integer("width", 2, "Children of a node, or the number of chains.", low=1, high=16),
-        integer("budget", 8, "Nodes of a draft that grows.", low=1, high=LARGEST),
+        integer("budget", 8, "Number of nodes of a draft that grows.", low=1, high=LARGEST),
         DRAFT_TEMPERATURE,
         *SHAPING,
         *ENDS,

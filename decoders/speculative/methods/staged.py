@@ -129,7 +129,7 @@ def spine(widths: list[int]) -> dict[tuple[int, ...], int]:
     papers=("accelerating-llm-inference-with-staged-speculative-decoding",),
 )
 def staged_pair(parameters: dict) -> Pair:
-    """Speeds up drafting, too: n-grams draft for the draft model, which drafts for the target.
+    """Speeds up drafting too: n-grams draft for the draft model, which drafts for the target.
 
     1. A table of the most frequent successors of two tokens (or one), or the text so far, guesses up to
        guesses_ahead tokens without a forward.

@@ -117,15 +117,29 @@ def match_note(chosen: Speculation, name: str) -> str:
             "store", "stories", "Texts of the global tree; none: only this text's own tree.", (NONE, *names())
         ),
         switch("use_tree_spec", True, "Draft a tree, not only the most frequent child of each node."),
-        integer("max_tree_depth", 24, "Matched and drafted tokens together, at most.", low=2, high=64),
+        integer(
+            "max_tree_depth", 24, "Maximum number of matched and drafted tokens together.", low=2, high=64
+        ),
         real("max_spec_factor", 1.0, "Drafted tokens per matched token (alpha).", low=0.0, high=16.0),
-        real("max_spec_offset", 0.0, "Drafted tokens beyond these.", low=-16.0, high=64.0),
-        real("min_token_prob", 0.1, "How often a drafted token must follow the match.", low=0.0, high=1.0),
+        real(
+            "max_spec_offset",
+            0.0,
+            "Drafted tokens in addition to those of max_spec_factor.",
+            low=-16.0,
+            high=64.0,
+        ),
+        real(
+            "min_token_prob",
+            0.1,
+            "Minimum share of the match's occurrences that a drafted token follows.",
+            low=0.0,
+            high=1.0,
+        ),
         *GREEDY,
     ),
 )
 def suffix_decoding_pair(parameters: dict) -> Pair:
-    """Drafts what most often followed the newest tokens, as far as their match is long.
+    """Drafts what most often followed the newest tokens; the longer their match, the longer the draft.
 
     1. Two suffix trees count runs of tokens: the local one those of this text, prompt and output, the global
        one those of a store of earlier texts. `C(N)` is how often the run of node N occurs.

@@ -94,11 +94,18 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
     name="typical_acceptance",
     title="Typical acceptance",
     parameters=(
-        real("epsilon", 0.09, "A probability that is always enough.", low=0.0, high=1.0),
+        real(
+            "epsilon",
+            0.09,
+            "Upper bound of the threshold: a token with this probability always passes.",
+            low=0.0,
+            high=1.0,
+        ),
         real(
             "delta",
             0.3,
-            "What is enough where the target is uncertain; if both are at their maximum, it is lossless.",
+            "Where the target is uncertain, the threshold is delta exp(-entropy); with epsilon and delta "
+            "at their maximum it is lossless.",
             low=0.0,
             high=1e6,
         ),

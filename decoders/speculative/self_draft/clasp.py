@@ -118,7 +118,7 @@ def planning(parameters: dict) -> Drafter:
     view="layers",
 )
 def clasp_pair(parameters: dict) -> Pair:
-    """Drafts with some layers skipped; which ones follows from the last accepted token's states.
+    """Drafts with some layers skipped; the last accepted token's states decide which ones.
 
     1. A forward of all layers leaves the state of the last accepted token after each layer, `x_0` to `x_L`.
     2. A table of states is filled layer by layer: `g(i, j)`, after i layers of which j were skipped, is

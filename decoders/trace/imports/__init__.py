@@ -1,5 +1,5 @@
-"""Files that other programs wrote: a reader for each family of dialects, which knows plain data and makes an
-`Answer`; the checks of its numbers; and the trace that is written of it.
+"""Reads files of other programs: a reader for each family of dialects makes an `Answer`, plain data, whose
+numbers are checked and which becomes a trace.
 
 A new dialect is a reader and a row of the table in dialects.py.
 """

@@ -18,7 +18,7 @@ def layer(kind: type[nn.Module], width: int, heads: int) -> nn.Module:
 
 
 class Places(nn.Module):
-    """For each word of a bag, logits of its place. `share` of the places are told in training, a random one
+    """For each word of a bag, logits of its place. `share` of the places are shown in training, a random one
     for every batch between 0 and 1.
     """
 
@@ -44,10 +44,10 @@ class Places(nn.Module):
         Attention without positions does not see in which order the words come, so nothing is shuffled.
         """
         right = torch.arange(rows.shape[1]).expand_as(rows)
-        told = torch.rand(rows.shape) < known
-        told[:, 0] &= ~told.all(1)
-        logits = self(rows, torch.where(told, right, HIDDEN))
-        return cross_entropy(logits[~told], right[~told])
+        shown = torch.rand(rows.shape) < known
+        shown[:, 0] &= ~shown.all(1)
+        logits = self(rows, torch.where(shown, right, HIDDEN))
+        return cross_entropy(logits[~shown], right[~shown])
 
 
 class Pointer(nn.Module):

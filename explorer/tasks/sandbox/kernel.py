@@ -17,7 +17,7 @@ if os.name == "posix":  # on other systems this file is only imported
     import resource
 
 NOBODY = 65534
-SECONDS, MEGABYTES = 1, 256  # limits of processor time and of memory
+SECONDS, MEGABYTES = 1, 256  # limits of CPU time and of memory
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 8, 22, 38
 CAP_SYS_CHROOT = 18
 SIGKILL, MODE_FILTER = 9, 2

@@ -1,4 +1,4 @@
-"""What some models read beside the corpus: forms, fact sheets and labelled programs, and rows of them."""
+"""What some models read besides the corpus: forms, fact sheets and labelled programs, and rows of them."""
 
 import torch
 
