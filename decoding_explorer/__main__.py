@@ -13,7 +13,7 @@ def main(given: list[str] | None = None) -> int:
     if given and not given[0].startswith("-"):
         from explorer.cli import main as command
 
-        command(given)
+        command(given, "decoding-explorer")
         return 0
     return module("app").main(given)
 

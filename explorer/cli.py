@@ -20,9 +20,9 @@ from explorer.cli_options import parser
 Command = Callable[[argparse.Namespace], None]
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Runs one command; a user's mistake ends it with one line and exit status 2."""
-    top = parser()
+def main(arguments: list[str] | None = None, prog: str = "python -m explorer") -> None:
+    """Runs one command; a user's mistake ends it with exit status 2 and one line, which begins with `prog`."""
+    top = parser(prog)
     options = top.parse_args(arguments)
     command = COMMANDS[options.command]
     if getattr(options, "run_code", False):

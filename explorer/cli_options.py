@@ -23,9 +23,9 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\n")
 
 
-def parser() -> Parser:
-    """Returns the parser of the whole command line."""
-    top = Parser(prog="python -m explorer", description="See how a language model decodes.")
+def parser(prog: str = "python -m explorer") -> Parser:
+    """Returns the parser of the whole command line; `prog` is what was typed to start it."""
+    top = Parser(prog=prog, description="See how a language model decodes.")
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
 
     listing = commands.add_parser("strategies", help="list the decoding strategies with their parameters")

@@ -4,6 +4,7 @@ one.
 Knows requests, slots and layers, no trees.
 """
 
+import warnings
 from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,9 @@ from decoders.engine.layers import Layers
 from decoders.engine.partial_forward import Blocks
 from decoders.engine.static_shapes import Captured
 from decoders.refusal import Refusal
+
+# Since 5.24 transformers says at each call that 5.40 will rename it; older versions know no other name.
+warnings.filterwarnings("ignore", "`past_key_values` is deprecated", FutureWarning)
 
 
 class ModelForwards:

@@ -82,10 +82,11 @@ def command(options: argparse.Namespace) -> None:
     if not (documentation := docs.available()):
         print("Without the documentation, which needs a checkout with mkdocs.", file=sys.stderr)
     build(out, options.address or "", Parts(documentation=documentation), say=progress)
-    print(file=sys.stderr)
+    progress("")
     print(f"{size(out) / 1e6:.1f} MB in {out}; open {out / 'index.html'}, or put the folder on any web host.")
 
 
 def progress(words: str) -> None:
-    """Shows how far it is, on one line."""
-    print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
+    """Shows on a terminal how far it is, on one line."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)

@@ -16,6 +16,7 @@ from decoders.limits import MEMORY_VARIABLE
 from decoders.memory_options import memories
 from decoders.models import catalog
 from decoders.trace import trace
+from decoding_explorer import __main__ as installed
 from explorer import cli, shipped
 from explorer.catalog import papers
 from explorer.cli_options import parser
@@ -384,3 +385,10 @@ def test_the_memory_of_the_kv_pool_reaches_every_engine(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         parser().parse_args([*given, "-1"])
     assert "--kv-memory must be a number of gigabytes, such as 8, not -1." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["site"], ["run", "--strategy", "greedy", "--prompt", ""]])
+def test_a_mistake_is_answered_with_the_command_that_was_typed(arguments, capsys):
+    with pytest.raises(SystemExit):
+        installed.main(arguments)
+    assert capsys.readouterr().err.startswith(f"decoding-explorer {arguments[0]}: ")
