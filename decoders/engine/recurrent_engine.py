@@ -24,6 +24,7 @@ from decoders.engine.joint_forwards import Pause
 from decoders.engine.kv_cache import is_recurrent, pool_bytes
 from decoders.engine.layers import Layers
 from decoders.engine.state_cache import BEGINNING, StateCache, Stretch
+from decoders.engine.state_engine import CACHES
 from decoders.engine.tree import Tree
 
 NOTE = (
@@ -52,8 +53,8 @@ class RecurrentEngine(Engine):
         if not self.recurrent:
             raise ValueError("The model has no recurrent layer that transformers' cache serves.")
         takes = inspect.signature(self.model.forward).parameters
-        self.cache_name = "cache_params" if "cache_params" in takes else "past_key_values"
-        self.takes_positions = "position_ids" in takes
+        self.cache_name = next(name for name in CACHES if name in takes)
+        self.takes_positions = "position_ids" in takes  # as all models with layers that attend do
         memory = pool_bytes(self.model.device.type) // 2  # for slots and for states
         given, self.limit = self.limit, 1
         super().__post_init__()
@@ -118,12 +119,9 @@ class RecurrentEngine(Engine):
         mask = inputs.pop("attention_mask")
         inputs[self.cache_name] = inputs.pop("past_key_values")
         if not self.takes_positions:
-            del inputs["position_ids"]
-        if self.cache_name == "past_key_values":
-            inputs["attention_mask"] = MaskOfKind(
-                mask if isinstance(mask, dict) else dict.fromkeys(ATTENDING, mask)
-            )
-        return inputs
+            return {name: given for name, given in inputs.items() if name != "position_ids"}
+        masks = mask if isinstance(mask, dict) else dict.fromkeys(ATTENDING, mask)
+        return inputs | {"attention_mask": MaskOfKind(masks)}
 
     @contextmanager
     def _reading_the_tree(self) -> Iterator[None]:

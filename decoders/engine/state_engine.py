@@ -30,7 +30,8 @@ CACHE_NOTE = (
     "cache, one token at a time, and no attention is shown."
 )
 KEPT_STATES = 48  # per lane; nodes below a dropped one are read from their nearest ancestor that has one
-CACHES = ("past_key_values", "cache_params", "state")  # how models name their cache, given and returned
+# How models name their cache, given and returned: `cache` since transformers 5.24.
+CACHES = ("cache", "cache_params", "past_key_values", "state")
 GIVEN = {
     Capability.FULL_DISTRIBUTION,
     Capability.HIDDEN_STATES,
