@@ -13,7 +13,7 @@ from decoders.trace.token_text import visible
 from decoders.trace.trace import Trace
 
 
-def told(trace: Trace) -> list[tuple[int, str]]:
+def moment_sentences(trace: Trace) -> list[tuple[int, str]]:
     """The moments of a trace in order: its step, counted from 1, and its sentence."""
     nodes, costs = NodeIndex(trace.prompt), Costs()
     fold, made = moments.Moments(nodes), []

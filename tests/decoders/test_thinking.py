@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from decoders.explain.moments import told
+from decoders.explain.moments import moment_sentences
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.refusal import Refusal
@@ -59,7 +59,7 @@ def test_an_end_of_several_tokens_is_forced_token_by_token_and_is_one_moment():
     assert trace.output()[:5] == [A, A, 4, 5, A]
     assert len(measures(trace, ScoreName.THINKING_BUDGET)) == 2
     said = "The budget is spent: after 2 tokens of reasoning its end is forced."
-    assert [(step, says) for step, says in told(trace) if "budget" in says] == [(3, said)]
+    assert [(step, says) for step, says in moment_sentences(trace) if "budget" in says] == [(3, said)]
 
 
 @pytest.mark.parametrize("strategy", ["sample", "speculative", "beam"])

@@ -171,8 +171,8 @@ class Writer:
         token = self.tokens[self.written]
         own = token.own
         parent, self.tip = self.tip, self.next_node()
-        told = own.logprob if own.logprob is None else min(own.logprob, 0.0)
-        logprob = told if source == "target" else None
+        given = own.logprob if own.logprob is None else min(own.logprob, 0.0)
+        logprob = given if source == "target" else None
         measures = [
             Measure(self.tip, name, value, scale=self.scales[name])
             for name, values in self.answer.measures.items()
@@ -187,7 +187,7 @@ class Writer:
         return [
             *offers,
             Propose(self.tip, parent, self.id_of(own.piece, own.which), logprob, source),
-            Commit([self.tip], [told]),
+            Commit([self.tip], [given]),
             *measures,
         ]
 
@@ -203,12 +203,12 @@ class Writer:
         """Writes one round: the accepted tokens, the unknown rejected ones, and the target's own. Accepted
         tokens that the text has no room for are unknown, too.
         """
-        events, told = list(notes), min(accepted, len(self.tokens) - self.written)
-        for _ in range(told):
+        events, in_text = list(notes), min(accepted, len(self.tokens) - self.written)
+        for _ in range(in_text):
             events += self.token("draft")
             events.append(Verdict(self.tip, "accepted"))
         above = self.tip
-        for place in range(told, drafted):
+        for place in range(in_text, drafted):
             node = self.next_node()
             events.append(Propose(node, above, self.id_of(UNKNOWN.encode(), 0), None, UNTOLD))
             fate = "accepted" if place < accepted else "rejected" if place == accepted else "never reached"

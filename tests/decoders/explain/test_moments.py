@@ -1,12 +1,12 @@
 """All moments of a recorded run, in words."""
 
-from decoders.explain.moments import told
+from decoders.explain.moments import moment_sentences
 from explorer.catalog import recorded_runs
 
 
 def test_a_recorded_beam_search_and_a_speculative_run_tell_their_story():
     beam, speculative = recorded_runs.traces()
-    said = told(beam)
+    said = moment_sentences(beam)
     assert (
         13,
         "Another text takes the lead; it leaves the old one at token 2: “␣in” instead of “␣there”.",
@@ -17,4 +17,4 @@ def test_a_recorded_beam_search_and_a_speculative_run_tell_their_story():
         for step in speculative.steps
         if any(getattr(event, "status", None) == "rejected" for event in step.events)
     }
-    assert {step for step, sentence in told(speculative) if " is rejected" in sentence} == rejected
+    assert {step for step, sentence in moment_sentences(speculative) if " is rejected" in sentence} == rejected
