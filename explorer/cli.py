@@ -21,7 +21,7 @@ Command = Callable[[argparse.Namespace], None]
 
 
 def main(arguments: list[str] | None = None, prog: str = "python -m explorer") -> None:
-    """Runs one command; a user's mistake ends it with exit status 2 and one line, which begins with `prog`."""
+    """Runs one command; a user's mistake ends it with exit status 2 and one line, begun with `prog`."""
     top = parser(prog)
     options = top.parse_args(arguments)
     command = COMMANDS[options.command]

@@ -17,4 +17,4 @@ def test_a_recorded_beam_search_and_a_speculative_run_tell_their_story():
         for step in speculative.steps
         if any(getattr(event, "status", None) == "rejected" for event in step.events)
     }
-    assert {step for step, sentence in moment_sentences(speculative) if " is rejected" in sentence} == rejected
+    assert {step for step, says in moment_sentences(speculative) if " is rejected" in says} == rejected
