@@ -121,7 +121,7 @@ NO_CHAT = (
     "This is an answer of {}, which cannot be read here; ask the server for a chat completion in OpenAI's "
     "shape, with logprobs: true and top_logprobs."
 )
-ODD = "This file has the fields of {}, but one of them has not the shape that this program writes."
+ODD = "This file has the fields of {}, but one of them does not have the form that this program writes."
 FAILED = "This is a server's error message, not its answer; correct the request and open the answer."
 
 

@@ -171,7 +171,7 @@ def test_refusals_are_sentences(served, name, says):
 
 def test_without_a_connection_the_sentence_says_what_to_do(served, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ValueError, match="look at the connection, or name a model that comes with the app"):
+    with pytest.raises(ValueError, match="check the connection, or name a model that comes with the app"):
         loading.load("owner/model", "cpu")
 
 

@@ -53,7 +53,7 @@ class FlowGrid:
             ],
             legend=[
                 ["cell:chosen", "■", "chosen", "the text"],
-                ["cell:amount", "▪", "soft", "the darker, the more often it has changed"],
+                ["cell:amount", "▪", "soft", "darker: changed more often"],
                 ["symbol:amber", "•", "live", "jumped in this step"],
                 ["cell:dotted", "┄", "soft", "random token"],
                 ["cell:pruned", "✕", "pruned", "after the end"],
