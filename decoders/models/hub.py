@@ -168,7 +168,7 @@ def refusal(identifier: str, error: Exception) -> str:
         return any(issubclass(kind, classes) for kind in kinds)
 
     if among(errors.HFValidationError):
-        return f"{identifier!r} is no Hub id; write owner/model, or owner/model@revision."
+        return f"{identifier!r} is not a Hub id; write owner/model, or owner/model@revision."
     if among(errors.GatedRepoError):
         return f"{identifier} asks for an agreement: accept it on its page of the Hub and run hf auth login."
     if among(errors.RevisionNotFoundError):

@@ -172,6 +172,6 @@ def unknown(record: Any, begin: str = "This file is not recognised") -> str:
             return NO_CHAT.format(whose)
     sought = "; ".join(dialect.known_by for dialect in DIALECTS)
     return (
-        f"{begin}: it is no trace, run or page of ours, counts no speculation, and has none of these fields: "
-        f"{sought}."
+        f"{begin}: it is not a trace, run or page of ours, counts no speculation, and has none of these "
+        f"fields: {sought}."
     )

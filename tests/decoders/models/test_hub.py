@@ -159,7 +159,7 @@ def test_a_download_can_be_stopped(served):
     [
         ("owner/nothing", "The Hub has no model owner/nothing"),
         ("owner/model@v9", "owner/model has no such revision"),
-        ("owner/mo del", "'owner/mo del' is no Hub id"),
+        ("owner/mo del", "'owner/mo del' is not a Hub id"),
     ],
 )
 def test_refusals_are_sentences(served, name, says):

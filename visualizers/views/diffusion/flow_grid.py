@@ -86,7 +86,7 @@ class FlowGrid:
         for event in trimmed:
             key = self.last.get((candidate(event), self._column(event.position)))
             if key:
-                hover = ["after the end of the text", "it is no output"]
+                hover = ["after the end of the text", "not part of the output"]
                 ops.append(scene.Change(key, state="pruned", fill="none", hover=hover))
         return ops + self._text(committed)
 
