@@ -22,8 +22,8 @@ BREAKS = frozenset(code for code in range(128) if not ("abc" + chr(code)).isiden
 TRIGGER = ord(".")
 MODES = {
     "every character": "A dot or the end of a name inside a token is seen too.",
-    "last character": "As published: only the last character of a token wakes the monitor, and what stands "
-    "after the end of a name in the same token is not checked.",
+    "last character": "As published: only the last character of a token triggers the monitor, and what "
+    "follows a name in the same token is not checked.",
 }
 # the text up to a dot -> what may follow it; none if it is not known, None if nothing may
 Members = Callable[[str], frozenset[str] | None]

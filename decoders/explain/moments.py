@@ -62,12 +62,13 @@ def sentence(moment: Moment, node_text: Callable[[int], str], token_text: Callab
             return f"The budget is spent: after {spent} of reasoning its end is forced."
         case moments.Repetition():
             return (
-                f"From token {moment.position} on the text repeats itself, as from token {moment.first} on."
+                f"From token {moment.position} on, the text repeats what it wrote from token {moment.first} "
+                "on."
             )
         case moments.EntropyPeak():
             bits = moment.entropy / math.log(2)
             return (
-                f"The target is less certain than at any token before: {bits:.1f} bits of entropy at "
+                f"The target is less certain than at any earlier token: {bits:.1f} bits of entropy at "
                 f"“{node_text(moment.node)}”."
             )
 
@@ -84,5 +85,5 @@ def rejection(moment: moments.Rejection, word: Callable, node_text: Callable) ->
         caption += f"; “{node_text(moment.instead)}” is written instead"
     if moment.discarded:
         verb = "is" if moment.discarded == 1 else "are"
-        caption += f", and {many(moment.discarded, 'drafted token')} behind it {verb} lost"
+        caption += f", and {many(moment.discarded, 'drafted token')} after it {verb} lost"
     return caption + "."

@@ -3,7 +3,7 @@
 from decoders.trace.number_format import many, number
 from decoders.trace.trust import VOCABULARY, Fault, Finding, Trust
 
-TRUSTED = "Nothing that was checked fails."
+TRUSTED = "All checks passed."
 UNTRUSTED = "Untrusted"
 SCALES = {
     "log-probabilities": "The file's numbers are log-probabilities",
@@ -32,7 +32,7 @@ def report(trust: Trust) -> list[str]:
     said.append(f"{SCALES[trust.scale]}{STAGES[trust.processed] if trust.scale != 'none' else ''}.")
     if None not in (trust.missing, trust.missing_at, trust.entropy_low, trust.entropy_high):
         said.append(
-            f"Every token lists at least {trust.listed} likely ones; up to {number(trust.missing)} of the "
+            f"Every token lists at least {trust.listed} likely tokens; up to {number(trust.missing)} of the "
             f"mass is left out (token {trust.missing_at:,}). So the mean entropy is between "
             f"{trust.entropy_low:.3f} nats and, with a vocabulary of {VOCABULARY:,} tokens, "
             f"{trust.entropy_high:.3f} nats."
@@ -56,21 +56,21 @@ def fault(finding: Finding, tokens: int) -> str:
         case Fault.MASS_OVER_1:
             return (
                 f"the probabilities that are listed at {places} add up to more than 1, to {value:.3g} at "
-                f"token {at:,}; these are not drawn."
+                f"token {at:,}; these are not shown."
             )
         case Fault.IMPROBABLE:
             return (
                 f"the most likely token at token {at:,} has a probability of {number(value)}, and at "
-                f"{places} it is below one in a million, as in no softmax over a "
-                "vocabulary: these may be logits."
+                f"{places} it is below one in a million, which no softmax over a "
+                "vocabulary gives: these may be logits."
             )
         case Fault.NOT_LISTED:
             return (
-                f"at {places}, first at token {at:,}, the written token is more probable than one that is "
-                "listed as most likely, and is not listed: its number and theirs are of different stages."
+                f"at {places}, first at token {at:,}, the written token is not listed, though it is more "
+                "probable than a listed one: its number and theirs come from different stages."
             )
         case Fault.SPELLING:
-            return f"the tokens do not spell the text: they part at its character {at:,}."
+            return f"the tokens do not spell the text: they differ from its character {at:,} on."
         case Fault.TOKEN_COUNT:
             return f"the file counts {int(value):,} tokens and lists {int(other):,}."
         case Fault.DRAFT_COUNT:
@@ -82,7 +82,7 @@ def fault(finding: Finding, tokens: int) -> str:
         case Fault.DRAFT_PLACES:
             return (
                 f"it lists the draft's probabilities at {int(value):,} places and the text's at "
-                f"{int(other):,}, so it is unknown which belong together; the draft's are not drawn."
+                f"{int(other):,}, so it is unknown which belong together; the draft's are not shown."
             )
         case Fault.KL_BELOW_0:
             return f"a divergence is below 0, {value:.3g} at token {at:,}, at {places}."

@@ -81,13 +81,13 @@ def k_seq(p: float, q: float, rho: float, probability: float, accepted: bool) ->
 def block(length: int, kept: int, weight: float, probability: float, passed: bool) -> str:
     """length: of the tested prefix; kept: of the one that was kept."""
     count = "The first token" if length == 1 else f"The first {length} tokens together"
-    weighed, passes = ("weighs", "passes") if length == 1 else ("weigh", "pass")
+    weighed, passes, it = ("weighs", "passes", "it") if length == 1 else ("weigh", "pass", "they")
     test = f"{count} {weighed} {number(weight)} and {passes} with probability {number(probability)}"
     if length == kept:
-        return f"{test}: passed, and no longer prefix did."
+        return f"{test}: {it} passed, and no longer prefix did."
     if length > kept:
-        return f"{test}: did not pass."
-    return f"{test}: {'passed' if passed else 'did not pass'}, and a longer prefix did."
+        return f"{test}: {it} did not pass."
+    return f"{test}: {it} {'passed' if passed else 'did not pass'}, and a longer prefix did."
 
 
 def traversal(probability: float, passed: bool) -> str:
@@ -162,8 +162,8 @@ def nearly_best(rank: int, gap: float, beta: int, tau: float, accepted: bool) ->
 
 def divergence(apart: float | None, limit: float, measure: str) -> str:
     if apart is None:
-        return f"Target and draft are infinitely far apart here ({measure}): every token is refused."
-    more, fate = ("no more", "passes") if apart <= limit else ("more", "is refused")
+        return f"Target and draft are infinitely far apart here ({measure}): every token is rejected."
+    more, fate = ("no more", "passes") if apart <= limit else ("more", "is rejected")
     return (
         f"Target and draft are {number(apart)} apart here ({measure}), {more} than {number(limit)}: every "
         f"token {fate}."
@@ -213,7 +213,7 @@ SENTENCES: dict[Code, str | Callable[..., str]] = {
     Code.TRAVERSAL: traversal,
     Code.ON_ACCEPTED_PATH: "It lies on the path that was accepted.",
     Code.BEAM_COIN: beam_coin,
-    Code.OTHER_BEAM: "It did, but another beam is kept.",
+    Code.OTHER_BEAM: "It passed, but another beam is kept.",
     Code.ADJUSTED_TARGET: adjusted_target,
     Code.ADJUSTED_ARGMAX: adjusted_argmax,
     Code.LENIENT: lenient,
@@ -233,7 +233,7 @@ SENTENCES: dict[Code, str | Callable[..., str]] = {
     Code.NO_NUMBERS: "It is not the target's most likely token, and not both are numbers.",
     Code.NUMBERS_APART: numbers_apart,
     Code.CUT: "Cut: the fragment that it belongs to is not complete.",
-    Code.KEPT_BY_MISTAKE: "It is not the target's token, and kept by mistake.",
+    Code.KEPT_BY_MISTAKE: "It is not the target's token, and is kept by mistake.",
     Code.SIBLING_ACCEPTED: "A sibling was accepted before it was tested.",
     Code.PARENT_NOT_ACCEPTED: "It follows a token that was not accepted.",
     Code.ALL_ACCEPTED: with_p(

@@ -173,5 +173,5 @@ def says(routes: Flow) -> str:
     layer, head = divmod(int(routes.attention[:, :, -1].sum(-1).argmax()), routes.attention.shape[1])
     return (
         f"At the last position a layer adds {float(attention):.0%} by attention and {float(mlp):.0%} by its "
-        f"MLP on average, and keeps the rest; head {head + 1} of layer {layer + 1} brings most."
+        f"MLP on average, and keeps the rest; head {head + 1} of layer {layer + 1} contributes most."
     )

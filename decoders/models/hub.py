@@ -168,16 +168,16 @@ def refusal(identifier: str, error: Exception) -> str:
         return any(issubclass(kind, classes) for kind in kinds)
 
     if among(errors.HFValidationError):
-        return f"{identifier!r} is no Hub id; write owner/model, or owner/model@revision."
+        return f"{identifier!r} is not a Hub id; write owner/model, or owner/model@revision."
     if among(errors.GatedRepoError):
         return f"{identifier} asks for an agreement: accept it on its page of the Hub and run hf auth login."
     if among(errors.RevisionNotFoundError):
         return f"{identifier} has no such revision on the Hub; leave out what follows the @, or correct it."
     if among(errors.RepositoryNotFoundError):
-        return f"The Hub has no model {identifier} that this app may read; look at the spelling."
+        return f"The Hub has no model {identifier} that this app may read; check the spelling."
     if among(errors.NotASafetensorsRepoError):
         return f"{identifier} has no safetensors weights on the Hub; only safetensors are loaded."
     return (
-        f"The Hub did not give {identifier} ({kinds[-1].__name__}); look at the connection, or name a model "
+        f"The Hub did not give {identifier} ({kinds[-1].__name__}); check the connection, or name a model "
         "that comes with the app or a folder."
     )

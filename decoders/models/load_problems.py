@@ -124,7 +124,7 @@ def of_gguf(path: Path) -> str | None:
     """Why a file is none of GGUF; None if it is one."""
     with path.open("rb") as file:
         begun = file.read(4)
-    return None if begun == b"GGUF" else of_damage(path, "is no file of GGUF")
+    return None if begun == b"GGUF" else of_damage(path, "is not a GGUF file")
 
 
 def of_json(path: Path) -> str | None:

@@ -133,7 +133,7 @@ class LoadedModel:
             left = f"Files of {self.name!r}: {some} no place in the model: {first}{' ...' * (count > 1)}"
         rows = ""
         if self.left_out:
-            rows = f"{self.left_out:,} rows of {self.name!r} stand for no token and are left out."
+            rows = f"{self.left_out:,} rows of {self.name!r} correspond to no token and are left out."
         text = ""
         if self.parts_left_out:
             text = f"{self.name!r} reads text alone here, without its {' and '.join(self.parts_left_out)}."

@@ -185,7 +185,7 @@ def gguf_options(source: Local) -> dict[str, str]:
         raise Refusal(load_problems.failed(source.name, problem))
     if missing := [one for one in ("gguf", "accelerate") if find_spec(one) is None]:
         raise Refusal(
-            f"The model {source.name!r} is a file of GGUF; to read it: pip install {' '.join(missing)}."
+            f"The model {source.name!r} is a GGUF file; to read it: pip install {' '.join(missing)}."
         )
     return {"gguf_file": source.gguf}
 

@@ -88,7 +88,7 @@ class OpenAIServer:
         """The error for an answer with an error status."""
         status = reply.status_code
         if status in (401, 403):
-            sentence = f"The server at {self.base} wants a valid key; put it into {KEY_VARIABLE}."
+            sentence = f"The server at {self.base} needs a valid key; put it into {KEY_VARIABLE}."
         elif status == 429:
             sentence = f"The server at {self.base} has too much to do (429); try again later."
         elif status >= 500:

@@ -109,7 +109,8 @@ class TextStreamClient(OpenAIServer):
         if (token := self._ids.get(own)) is None:
             text = own.decode("utf-8", "replace")
             raise self.strange(
-                f"it writes {text[:30]!r}, which is no token of the tokenizer; name the model's own tokenizer"
+                f"it writes {text[:30]!r}, which is not a token of the tokenizer; name the model's own "
+                "tokenizer"
             )
         row = {token: logprob}
         for piece, value in tops:

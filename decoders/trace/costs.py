@@ -45,8 +45,8 @@ METRICS = {
     "per_step_accepted": "accepted tokens, round by round",
     "draft_token_candidates": "tokens that the drafter wrote; some methods drop a part of them before the "
     "target sees it, which vLLM does not count as drafted",
-    "cut_rounds": "rounds whose draft reached the limit on new tokens, or inside whose draft the text ended: "
-    "vLLM drafts and accepts past the end",
+    "cut_rounds": "rounds whose draft reached the limit on new tokens, or in which the text ended inside the "
+    "draft: vLLM drafts and accepts past the end",
     "mean_acceptance_length_uncut": "1 + accepted / rounds without the cut rounds, which compares with the "
     "mean of vLLM",
     "mean_total_variation": "of a relaxed verifier, half the sum of |d - p|, averaged over tested "

@@ -10,7 +10,7 @@ MAX_NEW_TOKENS = "Reached max_new_tokens = {}."
 MAX_LENGTH = "Reached max_length = {}, prompt and text together."
 CONTEXT_FULL = "The model's context of {:,} tokens is full."
 NO_NUMBERS = (
-    "The scores of {} are no numbers: a weight is damaged, or too large for its number format; copy the "
+    "The scores of {} are not finite: a weight is damaged, or too large for its number format; copy the "
     "weights again, or load them in float32."
 )
 

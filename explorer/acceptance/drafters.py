@@ -23,7 +23,7 @@ LENGTHS = {
     "widths": lambda count: [1] * count,
 }
 NO_CHAIN = (
-    "{} drafts in a shape of its own and no chain of {} tokens; leave --num-assistant-tokens out (in the "
+    "{} drafts in its own shape and not in chains of {} tokens; leave --num-assistant-tokens out (on the "
     "page: Drafted 0), and every drafter drafts in its own way."
 )
 

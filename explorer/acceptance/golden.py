@@ -109,12 +109,12 @@ def read(name: str, target: str) -> Reference:
     path, *options = name.split(",")
     chosen = dict(one.split("=", 1) for one in options if "=" in one)
     if len(chosen) < len(options) or chosen.keys() - {"model", "mode"}:
-        raise Refusal(f"After {path} may follow ,model=NAME and ,mode=NAME, not {','.join(options)!r}.")
+        raise Refusal(f"{path} may be followed by ,model=NAME and ,mode=NAME, not {','.join(options)!r}.")
     try:
         models = yaml.safe_load(read_text(Path(path)))
     except yaml.YAMLError as error:
         raise Refusal(
-            f"{path} is no YAML: {getattr(error, 'problem', None) or 'it cannot be read'}."
+            f"{path} is not YAML: {getattr(error, 'problem', None) or 'it cannot be read'}."
         ) from error
     if not isinstance(models, dict):
         raise Refusal(f"{path} holds no reference acceptance: {FORM}.")
@@ -132,7 +132,7 @@ def pick(found: dict, wanted: str | None, usual: str | None, what: str, path: st
     """The entry that is wanted, the usual one, or the only one. Raises Refusal with one sentence."""
     name = wanted or (usual if usual in found else None) or (next(iter(found)) if len(found) == 1 else None)
     if name not in found:
-        raise Refusal(f"Say which {what} of {path} is meant with ,{what}=NAME: {', '.join(found) or 'none'}.")
+        raise Refusal(f"Choose a {what} of {path} with ,{what}=NAME: {', '.join(found) or 'none'}.")
     return name, found[name]
 
 

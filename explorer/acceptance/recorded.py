@@ -26,7 +26,9 @@ def report(place: Path) -> dict:
         raise Refusal(f"No trace in {str(place)!r} has drafted anything; record a server that drafts.")
     targets = sorted({trace.models.get("target", "?") for trace in traces})
     if len(targets) > 1:
-        raise Refusal(f"These traces are of several targets, {', '.join(targets)}; put each in its folder.")
+        raise Refusal(
+            f"These traces are of several targets, {', '.join(targets)}; put each in its own folder."
+        )
     name = " + ".join(sorted({trace.models.get("draft", trace.title) for trace in traces}))
     greedy = all(trace.parameters.get("temperature", 0.0) == 0.0 for trace in traces)
     texts = [text_of(trace) for trace in traces]

@@ -52,8 +52,8 @@ def gain(name: str) -> str:
     speed, tokens = float(row["against_greedy"]), float(row["on_stories"])
     return (
         f"Measured with the shipped target on a CPU: {speed:.2f} times the speed of greedy decoding, and "
-        f"{tokens:.1f} tokens per target forward on stories. “On another machine” in Microscope derives from "
-        "your own run where it would pay."
+        f"{tokens:.1f} tokens per target forward on stories. “On another machine” in Microscope estimates "
+        "from your own run where it would pay off."
     )
 
 

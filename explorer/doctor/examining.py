@@ -63,7 +63,8 @@ def in_pieces(
     """
     if drafter.guesser is None:
         raise Refusal(
-            f"{drafter.name!r} drafts from the text alone, by no model or head; name a draft with weights."
+            f"{drafter.name!r} drafts from the text alone, without a model or head; name a draft with "
+            "weights."
         )
     plan = list(prompts(target, given))
     own, plain, how = [], [], Decoding(settings.answer)

@@ -32,7 +32,7 @@ def in_pieces(name: str) -> Iterator[tuple[int, int] | Examination]:
     """
     found = address.served(name)
     if not isinstance(found, address.Server):
-        raise Refusal(f"{name} is no server's address; write {address.FORM}.")
+        raise Refusal(f"{name} is not a server's address; write {address.FORM}.")
     server = OpenAIServer(found.base, found.model, 0)
     texts = [(name, text) for name, _, text, _ in KNOWN]
     texts += [(f"its own writing {at}", text) for at, text in enumerate(OWN, 1)] + [(LONG, FILLER * REPEATS)]
@@ -77,7 +77,10 @@ def counts_of(server: OpenAIServer) -> dict[str, Any]:
             return dict.fromkeys(COUNTS, 0) | {PLACES: [], "models": [], "over": ""}
         raise
     if found["over"] == LATEST:
-        raise Refusal("This server gives rates and no counts, so its canaries cannot be told apart.")
+        raise Refusal(
+            "This server reports rates, not counts, so its canaries cannot be separated; examine a recording "
+            "of it with --recorded."
+        )
     return found
 
 

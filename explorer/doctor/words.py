@@ -60,14 +60,14 @@ def said(one: Finding, found: Examination) -> str:
     if found.engine is not None and one.cause in ENGINE:
         return (
             f"The engine {ENGINE[one.cause](one.shift)}: its draft's distributions overlap with this draft's "
-            f"by {one.value:.2f}, and by {one.other:.2f} if this draft reads so too."
+            f"by {one.value:.2f}, and by {one.other:.2f} if this draft reads in the same way."
         )
     return SAID[one.cause](one)
 
 
 def numerics(one: Finding) -> str:
     return (
-        f"Numerics: at {one.count:,} of {many(one.total, 'place')} the draft's row is no distribution, or "
+        f"Numerics: at {one.count:,} of {many(one.total, 'place')} the draft's row is not a distribution, or "
         "gives all tokens the same probability; try another dtype, and look for an overflow."
     )
 
@@ -75,7 +75,7 @@ def numerics(one: Finding) -> str:
 def shifted(one: Finding) -> str:
     also = " A residual head without its trained weights does the same." if one.shift < 0 else ""
     return (
-        f"Shifted: the draft guesses the token {LATER[one.shift]} of the one it is asked for (overlap "
+        f"Shifted: the draft guesses the token {LATER[one.shift]} from the one it is asked for (overlap "
         f"{one.other:.2f} there, {one.value:.2f} at its own place); a position or a hidden state is "
         f"off.{also}"
     )
@@ -107,7 +107,8 @@ def captured(one: Finding) -> str:
 def bos(one: Finding) -> str:
     how = "begins with the draft's BOS token" if one.shift > 0 else "leaves the BOS token out"
     return (
-        f"BOS: the draft overlaps with its target by {one.value:.2f}, by {one.other:.2f} if its text {how}."
+        f"BOS: the draft overlaps with its target by {one.value:.2f}, and by {one.other:.2f} if its text "
+        f"{how}."
     )
 
 
@@ -164,7 +165,7 @@ def relaxed(one: Finding) -> str:
     if one.other:
         return (
             f"Relaxed acceptance: {one.count:,} of {many(one.total, 'tested token')} were accepted where the "
-            f"exact test accepts {one.other:.0f} in the mean, so the text is not the target's."
+            f"exact test accepts {one.other:.0f} on average, so the text is not the target's."
         )
     return (
         f"Relaxed acceptance: the verdicts on {one.count:,} of {many(one.total, 'tested token')} contradict "

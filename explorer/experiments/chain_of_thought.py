@@ -201,8 +201,8 @@ def finding(answer: dict) -> str:
     """A5 with all products and with none."""
     shares = hardest(answer)
     return (
-        f"A small model multiplies {LENGTHS[-1]} permutations right in {percent(shares['n'])} of the cases "
-        f"if it writes down each product, in {percent(shares['log n'])} with a few of them, and in "
+        f"A small model multiplies {LENGTHS[-1]} permutations correctly in {percent(shares['n'])} of the "
+        f"cases if it writes down each product, in {percent(shares['log n'])} with a few of them, and in "
         f"{percent(shares['none'])} if it must answer at once."
     )
 

@@ -2,12 +2,12 @@
 
 A stream of scenes: six facts about three people, told in a new order at every step. Mostly a fact changes
 that nobody asks for; now and then the place of the person who is asked for. The target reads each scene with
-the question, and decodes an answer only when a vector has moved far enough, in cosine distance, since it last
-did; meanwhile the last answer stands (decoding on demand, VL-JEPA 2025, whose decoder reads the predicted
+the question, and decodes an answer only when a vector has moved far enough, in cosine distance, since the
+last answer; meanwhile that answer stands (decoding on demand, VL-JEPA 2025, whose decoder reads the predicted
 vector alone). The vector is the mean of the target's states, its last state, or, as in the paper, a
 prediction of the answer's own vector, by a small network that is trained here on other scenes. For
-comparison: at every k-th step. right: how often the standing answer is the right one, over all steps. calls:
-the share of steps at which is decoded. Distance 0 decodes at every step, infinity once in a stream.
+comparison: every k-th step. right: how often the standing answer is the right one, over all steps. calls: the
+share of steps at which the target decodes. Distance 0 decodes at every step, infinity once in a stream.
 """
 
 import random
@@ -244,7 +244,7 @@ def chart(table: list[list[Cell]]) -> Chart:
     """Right answers by calls, a line for each way to decide."""
     names = dict.fromkeys(row[0] for row in table)
     lines = [Line(name, sorted([row[2], row[3]] for row in table if row[0] == name)) for name in names]
-    return Chart("Decoding on demand", "share of the steps at which is decoded", "right", lines)
+    return Chart("Decoding on demand", "share of steps at which the target decodes", "right", lines)
 
 
 def needed(table: list[list[Cell]], name: str, share: float = 0.95) -> float:
@@ -269,9 +269,9 @@ def finding(answer: dict) -> str:
     table = [list(row.values()) for row in rows_of(answer)]
     calls = {name: percent(needed(table, name)) for name in (PREDICTED, LAST, MEAN, UNIFORM)}
     return (
-        f"Decoding when the predicted answer moves keeps nineteen of twenty right answers of a stream with "
-        f"{calls[PREDICTED]} of the decodings, by the target's last state with {calls[LAST]}, by the mean of "
-        f"its states with {calls[MEAN]}, and at every k-th step with {calls[UNIFORM]}."
+        f"To keep nineteen of twenty right answers of a stream takes {calls[PREDICTED]} of the decodings "
+        f"when the predicted answer triggers them, {calls[LAST]} with the target's last state, {calls[MEAN]} "
+        f"with the mean of its states, and {calls[UNIFORM]} at every k-th step."
     )
 
 

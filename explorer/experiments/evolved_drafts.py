@@ -4,11 +4,11 @@ The target without half of its layers drafts for itself. The layers to leave out
 those that change the direction of their input least (cosine); those whose removal alone costs least (alone);
 and by EvoPress, an evolutionary search over whole sets, judged by the mean KL divergence from the full
 target, or by how often the target would accept a token that the pruned one drafts. Random search is the same
-search with fresh random sets in the place of children, so both score as many sets on as many texts. Each is
-run with many seeds. Every set of that many whole layers is scored on every text as well: optimum is the best
-of all on the texts of the search, and the rank is the one on other texts. A last search drops attention
-blocks and MLPs of different layers, as many of each. Then the pruned models draft for the target in
-`speculative`, greedily. A search stands in the table with the set of its median seed.
+search with fresh random sets instead of children, so both score the same number of sets on the same number of
+texts. Each is run with many seeds. Every set of that many whole layers is scored on every text as well:
+optimum is the best of all on the texts of the search, and the rank is the one on other texts. A last search
+drops attention blocks and MLPs of different layers, as many of each. Then the pruned models draft for the
+target in `speculative`, greedily. The table shows each search by the set of its median seed.
 """
 
 from dataclasses import dataclass
@@ -229,7 +229,7 @@ def run(models: Models) -> Result:
         by_pairs("tokens per target forward, evolved against alone", gaps),
     ]
     lines = [Line(name, found_by(histories[name], best)) for name in ("evolved", "random search")]
-    chart = Chart("Searches that stand at the optimum", "sets scored", "share of the seeds", lines)
+    chart = Chart("Searches that have reached the optimum", "sets scored", "share of the seeds", lines)
     says = conclusions(rows_out, len(every), layers, drops, histories["evolved"][0][-1].scored)
     return Result(COLUMNS, rows_out, says, chart, compared=compared)
 
@@ -252,7 +252,7 @@ def conclusions(table: list[list[Cell]], count: int, layers: int, drops: int, sc
         after = row["sets until then"]
         says.append(
             f"{name.capitalize()}: {row['found the optimum']} of {row['seeds']} seeds end at the best set of "
-            f"all{f', after {after} sets in the median' if after else ''}; each scores {scored} sets in "
+            f"all{f', after a median of {after} sets' if after else ''}; each scores {scored} sets in "
             f"{generations_for(layers, drops)} generations."
         )
     blocks, whole = rows["blocks"], rows["evolved"]
@@ -272,10 +272,10 @@ def finding(answer: dict) -> str:
         rows_with(answer, "chosen", name)[0] for name in ("evolved", "random search", "alone")
     )
     return (
-        f"Of {evolved['seeds']} evolutions {evolved['found the optimum']} end at the best of all sets, and "
-        f"of as many random searches on the same budget {chance['found the optimum']}; the evolved draft "
-        f"brings {two(evolved['tokens'])} tokens per target forward, one without the layers that cost least "
-        f"alone {two(alone['tokens'])}."
+        f"Of {evolved['seeds']} evolutionary searches, {evolved['found the optimum']} end at the best of all "
+        f"sets, and {chance['found the optimum']} of as many random searches with the same budget; the "
+        f"evolved draft yields {two(evolved['tokens'])} tokens per target forward, and one without the "
+        f"layers that cost least alone {two(alone['tokens'])}."
     )
 
 

@@ -193,7 +193,7 @@ def run(models: Models) -> Result:
     lasts = ", ".join(f"{made[-1][3]:.0%} ({made[-1][0]})" for made, *_ in results)
     apart = max(skipped(model, held[:16]) for model in small.values())
     says = [
-        f"Of all experts a forward over {results[0][0][-1][1]} needs {lasts}.",
+        f"A forward over {results[0][0][-1][1]} needs this share of all experts: {lasts}.",
         f"Held-out text in nats per token: {losses}, all trained equally long on the same rows; "
         f"{held_out_loss(models['target'].model, held):.3f} for the target that wrote it.",
         *(summary for *_, summary in results),

@@ -195,7 +195,7 @@ def side_by_side(
     """The first few greedy texts of both, with their repetitions and citations marked."""
     begin = [f"… {text_of(models, context)[-60:]}" for context in contexts[:SHOWN]]
     texts = [[pieces(models, text, learned) for text in pair[:SHOWN]] for pair in written]
-    says = f"Grey: {GRAM} tokens in a row that stood in the text before. Underlined: its longest citation."
+    says = f"Grey: {GRAM} tokens in a row that occurred before. Underlined: its longest quotation."
     columns = ["the target", "the copy that learned by heart"]
     rows = [list(row) for row in zip(*texts, strict=True)]
     return Passages("Greedy text, before and after", says, columns, begin, rows)
@@ -224,7 +224,7 @@ def comparison(first: Look, last: Look) -> list[str]:
         f"After {last.updates} updates the copy {knows} its sequences by heart ({last.training:.3f} nats per "
         f"token, {first.training:.2f} before) and guesses unseen stories {worse}: {last.held_out:.2f} nats, "
         f"{first.held_out:.2f} before.",
-        f"Of the entropy of its guesses {left:.0%} is left ({last.entropy:.2f} of {first.entropy:.2f} nats), "
+        f"{left:.0%} of the entropy of its guesses is left ({last.entropy:.2f} of {first.entropy:.2f} nats), "
         f"{sharp} a third.",
     ]
 

@@ -165,8 +165,8 @@ def heat(means: Damages) -> Heat:
     rows = {name: means[share, name] for name in (*DOMAINS, AT_RANDOM)}
     low, high = min(map(min, rows.values())), max(map(max, rows.values()))
     return Heat(
-        f"What it costs to hold {percent(share)} of the neurons, those of a domain",
-        "nats per token more, in the rows whose neurons are held at their mean, in the columns on which text",
+        f"What it costs to hold the {percent(share)} of the neurons most specific to a domain",
+        "extra nats per token; row: whose neurons are held at their mean; column: on which text",
         list(DOMAINS),
         [Strip(name, [""], [[value] for value in costs]) for name, costs in rows.items()],
         low,
@@ -182,7 +182,7 @@ def conclusion(share: float, means: Damages, draws: list[Damages]) -> str:
     return minus(
         f"{percent(share)} of the neurons: in {leading(means, share)} of {len(DOMAINS)} rows the domain "
         f"whose neurons are held loses most ({each} in the draws one by one); a domain loses {own:.3f} nats "
-        f"by its own neurons and {chance:.3f} by random ones, in the mean."
+        f"by its own neurons and {chance:.3f} by random ones, on average."
     )
 
 
@@ -199,8 +199,8 @@ def finding(answer: dict) -> str:
         parts.append((f"{round(1 / share)}", first, len(own), two(mine), two(random)))
     few, many = parts[0], parts[-1]
     return (
-        f"Without the 1 in {many[0]} neurons that are most special for a domain, the target loses most there "
-        f"in {many[1]} of {many[2]} domains, {many[3]} nats per token in the mean and {many[4]} without as "
+        f"Without the 1 in {many[0]} neurons that are most specific to a domain, the target loses most there "
+        f"in {many[1]} of {many[2]} domains, {many[3]} nats per token on average, and {many[4]} without as "
         f"many at random; without 1 in {few[0]}, in {few[1]} of {few[2]}, {few[3]} and {few[4]}."
     )
 

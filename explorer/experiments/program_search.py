@@ -138,7 +138,7 @@ def run(models: Models) -> Result:
     says = [
         f"Best on {VALIDATION} validation problems: {name} ({best.origin}), {best.right:.0%} right; no "
         f"decoder with its defaults has more. On {TEST} others: {reported[id(best)].right:.0%}.",
-        f"Without constraints, on the first and on the others: {plain}.",
+        f"Without constraints, on the validation problems and on the others: {plain}.",
         f"{len(DECODERS)} decoders, {len(CONSTRAINTS)} choices of constraints, {len(POPULATIONS)} sizes, "
         f"{len(TEMPERATURES)} temperatures: {RANDOM} configurations of these were drawn.",
     ]

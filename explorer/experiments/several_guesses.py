@@ -113,8 +113,8 @@ def run(models: Models) -> Result:
         f"Of what further guesses could add, K-SEQ adds {(last[3] - one[3]) / room:.0%} and recursive "
         f"rejection {(last[2] - one[2]) / room:.0%}."
         if room > 0
-        else "Further guesses could win nothing.",
-        f"Guesses that are drawn without replacement waste none on a token that was refused: one of "
+        else "Further guesses could add nothing.",
+        f"Guesses that are drawn without replacement waste none on a token that was rejected: one of "
         f"{last[0]} is taken in {last[5]:.0%}. The ceiling above is that of independent guesses, not theirs.",
         f"{len(places)} positions of texts sampled from the target at temperature 1; one level of a tree.",
     ]

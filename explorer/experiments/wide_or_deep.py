@@ -192,7 +192,7 @@ def finding(answer: dict) -> str:
     wide, deep = rows[0], rows[-1]
     return (
         f"With as many parameters in its layers, a draft of {wide['layers']} wide layer guesses "
-        f"{percent(wide['story accuracy'])} of a story's tokens and brings {two(wide['TAR'])} tokens per "
+        f"{percent(wide['story accuracy'])} of a story's tokens and yields {two(wide['TAR'])} tokens per "
         f"round of {LIVE}, one of {deep['layers']} narrow layers {percent(deep['story accuracy'])} and "
         f"{two(deep['TAR'])}."
     )

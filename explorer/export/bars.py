@@ -19,8 +19,8 @@ BUTTONS = {
     "stop": ("Stop", "End this run; the decoded steps stay"),
 }
 STOPS = (
-    "The run pauses at the first step at which one of these holds, all lanes together. In a run that has "
-    "ended they are ticks at the slider."
+    "All lanes pause together at the first step at which one of these holds. In a run that has ended, ticks "
+    "at the slider mark these steps."
 )
 # How a condition reads in the list, where its value goes.
 STOP_WORDS = {
@@ -34,9 +34,9 @@ TO_MOMENTS = {
     "earlier": ("◂", "The moment before (Shift+N): a rejection, another text that takes the lead, …"),
     "later": ("▸", "The next moment (N): a rejection, another text that takes the lead, …"),
 }
-ADD = f"Add a lane with another strategy; where there are {MAX_LANES}, remove one to add another"
+ADD = f"Add a lane with another strategy; a run has at most {MAX_LANES}"
 FULL = f" (at most {MAX_LANES})"  # comes after the button's text where there are that many
-WHOLE = "Texts, charts and costs are those of the whole run, wherever the slider stands."
+WHOLE = "Texts, charts and costs are those of the whole run, wherever the slider is."
 SPEEDS = [
     ("1", "1×", "Plays two steps per second"),
     ("4", "4×", "Plays eight steps per second"),
@@ -52,7 +52,7 @@ UNITS = [
     ("target_tokens", "target tokens", "Lanes are lined up by the number of tokens the target evaluated"),
     ("seconds", "seconds", "Lanes are lined up by their computing time"),
 ]
-FOLD = "Shows a stretch that a text writes again and again once, with how often it is written"
+FOLD = "Shows a repeated stretch of text once, with the number of its copies"
 COLOURS = {
     "source": "where it came from",
     "entropy": "entropy",

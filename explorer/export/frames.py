@@ -45,7 +45,7 @@ MENU = [
     (  # the last one, as its widths unfold below it
         "print",
         "Figure for print …",
-        "This view {seen} as wide as a paper's column, in letters of 8 pt and more (SVG), and its caption",
+        "This view {seen} as wide as a paper's column, in letters of at least 8 pt (SVG), and its caption",
         False,
     ),
 ]

@@ -73,9 +73,14 @@ def opened_many(files: Iterable[tuple[str, bytes]]) -> Opened:
         except Refusal as error:
             found.unknown.append((name, str(error)))
     if len(found.records) > MAX_RECORDS:
-        raise Refusal(f"These files hold {len(found.records):,} records, and {MAX_RECORDS:,} can be listed.")
+        raise Refusal(
+            f"These files hold {len(found.records):,} records, and at most {MAX_RECORDS:,} are listed; "
+            "choose fewer."
+        )
     if not found.records and not found.counts:
-        raise Refusal(found.unknown[0][1] if len(found.unknown) == 1 else "No file there is recognised.")
+        raise Refusal(
+            found.unknown[0][1] if len(found.unknown) == 1 else "None of these files is recognised."
+        )
     return found
 
 

@@ -29,8 +29,8 @@ COUNTED = re.compile(  # JSON with counts of speculation
 )
 PICKLED = b"PK\x03\x04"
 NOT_READ = (
-    "This is a PyTorch or zip archive, which may hold code and is not read; write the samples as JSON, one a "
-    "line, and open that."
+    "This is a PyTorch or zip archive, which may hold code and is not read; write the samples as JSON, one "
+    "per line, and open that."
 )
 MANY = "This file holds {:,} records; choose one of them."
 COUNTS_ALONE = (

@@ -20,7 +20,9 @@ from decoders.trace.trace import Trace
 from explorer.inspector.event_words import Wording
 from explorer.markup import Html, h, joined
 
-NO_CODE = "Nobody recorded the code of this run: press Run to decode it here, or record it with this version."
+NO_CODE = (
+    "This run was recorded without its code: press Run to decode it here, or record it with this version."
+)
 NO_SOURCE = "Python has no source of this function."
 LOOKS = {Comment: "i", String: "em", Keyword: "b"}  # the elements in which they stand
 

@@ -91,7 +91,7 @@ def looks(filled: dict) -> Html | None:
         return None
     words = "Inspect the first token" if len(nodes) > 1 else "Inspect this token"
     buttons = {
-        "data-inspect": (words, "What the trace knows of this token"),
+        "data-inspect": (words, "What the trace knows about this token"),
         "data-code": ("Show its line of code", "The line of the strategy that recorded it last in this step"),
     }
     return h(

@@ -41,8 +41,8 @@ def story() -> Story:
             Panel("Learned: both in one pass", [start, at_once(start)], ["noise", "both"], behind=held_out),
         ],
         [
-            f"To noise and back by the exact inverse, held-out points return to within {exact:.0e}; by the "
-            f"learned one they end {learned:.2f} from where they were (root mean square).",
+            f"Mapped to noise and back by the exact inverse, held-out points return to within {exact:.0e}; "
+            f"by the learned one they end {learned:.2f} from where they were (root mean square).",
             "The exact inverse takes as many passes as there are coordinates, the learned one a single pass.",
         ],
     )

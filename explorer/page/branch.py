@@ -85,7 +85,7 @@ def check_models_of_trace(trace: Trace, models: dict) -> dict:
     kind = known.writes_with if known else "causal"
     for role, name in trace.models.items():
         if role not in models:
-            raise Refusal(f"This lane was decoded with the {role} model {name}, and the app has none.")
+            raise Refusal(f"This lane was decoded with the {role} model {name}; choose one under Models.")
         used = models[role].companion(kind) if role == "target" else models[role]
         if used is None or used.name != name:
             raise Refusal(
@@ -93,7 +93,9 @@ def check_models_of_trace(trace: Trace, models: dict) -> dict:
                 "Press Run to decode with that, then branch."
             )
     if max(trace.prompt) >= models["target"].engine.vocabulary:
-        raise Refusal("The prompt of this trace contains tokens that the model does not have.")
+        raise Refusal(
+            "The prompt of this trace has tokens that the model lacks; choose the trace's model under Models."
+        )
     return models
 
 

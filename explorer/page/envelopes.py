@@ -158,7 +158,7 @@ def check_join(known: Known, path: re.Match, given: Any) -> None:
                 return check_inputs(f"/{name}", model, call.data)
             except Malformed as error:
                 raise BadInput(str(error)) from None
-    raise Refused(404, "There is no endpoint of this number.")
+    raise Refused(404, "There is no endpoint with this number.")
 
 
 def find_endpoint(known: Known, name: str) -> tuple[int, type[Asked]]:

@@ -91,7 +91,7 @@ def of_answer(name: str, answer: Answer, model: LoadedModel) -> tuple[list[int],
     for token in range(model.engine.vocabulary):
         known.setdefault(model.bytes_of(token), token)
     if lacking := [one.own.piece for one in answer.tokens if one.own.piece not in known]:
-        raise Refusal(f"{name} has the token {lacking[0]!r}, which {model.name} has not.")
+        raise Refusal(f"{name} has the token {lacking[0]!r}, which {model.name} lacks.")
     prompt = model.encode(answer.prompt)
     ids = [known[one.own.piece] for one in answer.tokens]
     readings = [

@@ -148,7 +148,7 @@ def with_options(name: str) -> tuple[str, dict[str, str]]:
     options = dict(one.split("=", 1) for one in given if "=" in one)
     for one in given:
         if one.partition("=")[0] not in OPTIONS or "=" not in one:
-            raise Refusal(f"{one!r} in {name!r} is no option; the options are {', '.join(OPTIONS)}.")
+            raise Refusal(f"{one!r} in {name!r} is not an option; the options are {', '.join(OPTIONS)}.")
     return plain, options
 
 

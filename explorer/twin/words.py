@@ -42,8 +42,8 @@ def verdict_sentences(found: Twin) -> list[str]:
         )
     elif not said and too_large(found):
         said.append(
-            "Another computation: no token differs by more than rounding explains, but in the median all "
-            f"differ by more than its {found.rounding.median:g} nats."
+            "Another computation: no token differs by more than rounding explains, but the median difference "
+            f"is above rounding's {found.rounding.median:g} nats."
         )
     elif not said and counts.keys() <= {"rounding", "tie", "unknown"} and counts.keys() != {"unknown"}:
         largest = largest_first(found.places)[0]
@@ -71,8 +71,8 @@ def flip_sentences(found: Twin) -> list[str]:
         )
     if near:
         said.append(
-            f"At {close} the two most likely ones are so close that rounding could turn them "
-            f"over: {positions(near)}."
+            f"At {close} the two most likely ones are so close that rounding could swap them: "
+            f"{positions(near)}."
         )
     return said
 

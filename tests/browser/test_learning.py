@@ -172,7 +172,7 @@ def test_the_map_of_decoding_is_open_says_what_is_pointed_at_and_leads_to_cards(
 def test_the_map_is_made_larger_dragged_and_shown_whole(methods):
     page, methods = methods
     found = methods.get_by_role("navigation", name="Map of decoding")
-    view = found.get_by_role("region", name="The map, which scrolls")
+    view = found.get_by_role("region", name="Map, scrollable")
     wide = "e => e.querySelector('.map-sheet').getBoundingClientRect().width"
     before = view.evaluate(wide)
     expect(found.locator(".far").first).to_be_visible()  # large letters on a small map

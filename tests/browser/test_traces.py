@@ -327,7 +327,7 @@ def test_several_dropped_files_are_a_table_and_a_row_of_it_a_hatched_lane(page):
     expect(lane.locator(".trust li").first).to_contain_text("log-probabilities, before any processor")
     section(page)
     page.get_by_test_id("cell-1-1").click()
-    expect(page.locator(".lane .trust summary")).to_have_text("Nothing that was checked fails.")
+    expect(page.locator(".lane .trust summary")).to_have_text("All checks passed.")
     expect(page.locator(".lane.untrusted")).to_have_count(0)
 
 
@@ -389,7 +389,7 @@ def link_of(page) -> str:
 
 def test_a_copied_link_says_who_cannot_open_it(page):
     link_of(page)
-    said = page.get_by_text("It opens on this computer only: 127.0.0.1 means the computer that asks.")
+    said = page.get_by_text("It opens on this computer only: 127.0.0.1 is the computer that opens it.")
     expect(said).to_be_visible()
     expect(said).not_to_contain_text("token")
     expect(page.locator("#traces-qr")).to_contain_text("No other device can open this code")

@@ -214,7 +214,7 @@ def test_bars_and_chips_answer_while_a_slider_moves_and_a_run_goes_on_from_there
     walk = page.evaluate(WALK)
     at, token = walk["change"]["at"], walk["change"]["token"]
     text = page.evaluate("token => decodingExplorer.app.inspector.knobs.data.texts[token]", token)
-    expect(what_if(page)).to_contain_text(f"“{text}” would stand instead of")
+    expect(what_if(page)).to_contain_text(f"“{text}” would be written instead of")
     assert page.evaluate(MARKED) == ["→ " + text]
     assert trace(page, 0) == was  # nothing that happened is another thing now
     what_if(page).get_by_role("button", name="Run in a new lane").click()

@@ -12,7 +12,7 @@ from decoders.trace.endings import WHOLE
 MISSING = "—"
 DEFINITIONS = {
     "steps": "Turns of the strategy's own loop: one per token, beam update or iteration.",
-    "rounds": "Rounds that sent a draft to the target, for one forward of it to verify.",
+    "rounds": "Rounds that sent a draft to the target, which verified it in one forward.",
     "target forwards": "How often the target model ran, the prompt's own pass included; a pass "
     "through a part of its layers counts as that part.",
     "draft forwards": "How often the draft model ran.",

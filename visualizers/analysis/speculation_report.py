@@ -48,8 +48,8 @@ NAMES = {
     "num_drafts": ("rounds that sent a draft to the target", "counted"),
     "num_draft_tokens": ("drafted tokens: sent to the target for verification", "counted"),
     "draft_token_candidates": (
-        "tokens that the drafter wrote, those included that were dropped before the target saw them; not "
-        "among vLLM's metrics",
+        "tokens that the drafter wrote, including those dropped before the target saw them; not among "
+        "vLLM's metrics",
         "counted",
     ),
     "num_accepted_tokens": ("drafted tokens that were accepted", "counted"),
@@ -59,8 +59,8 @@ NAMES = {
     ),
     "mean_acceptance_length": ("tokens gained per round", "1 + num_accepted_tokens / num_drafts"),
     "cut_rounds": (
-        "rounds whose draft reached the limit on new tokens, or inside whose draft the text ended; vLLM "
-        "drafts and accepts past the end",
+        "rounds whose draft reached the limit on new tokens, or in which the text ended inside the draft; "
+        "vLLM drafts and accepts past the end",
         "counted",
     ),
     "mean_acceptance_length_uncut": (
@@ -137,7 +137,9 @@ def sentence(facts: LaneFacts) -> str:
     chosen = f" (sent to the target, of {written:,} candidates)" if written > drafted else ""
     uncut = values.get("mean_acceptance_length_uncut")
     apart = (
-        f" Without {many(cut, 'round')} that the end of the text cut: {uncut:.2f}." if cut and uncut else ""
+        f" Without {many(cut, 'round')} that the end of the text cut short: {uncut:.2f}."
+        if cut and uncut
+        else ""
     )
     return (
         f"{many(len(facts.rounds), 'round')} drafted {many(drafted, 'token')}{chosen} and {passed} "

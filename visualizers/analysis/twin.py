@@ -25,7 +25,7 @@ class Meaning(NamedTuple):
 
 VERDICTS = {
     "rounding": Meaning("rounding", "the difference is within what the less precise format explains"),
-    "tie": Meaning("tie", "as rounding, and the most likely token differs; greedy decoding may part here"),
+    "tie": Meaning("tie", "as rounding, and the most likely token differs; greedy decoding may diverge here"),
     "temperature": Meaning(
         "temperature", "B's log-probabilities are A's times one factor, the same at all places"
     ),

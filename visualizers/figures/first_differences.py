@@ -65,4 +65,4 @@ def parted(pair: dict) -> str:
         for token, p in zip(pair["tokens"], pair["p"], strict=True)
     )
     margin = "" if pair["margin"] is None else f", {number(pair['margin'], 2)} nats apart"
-    return f"Lanes {a} and {b} part at token {pair['position']}: {tokens}{margin}; {pair['why']}."
+    return f"Lanes {a} and {b} diverge at token {pair['position']}: {tokens}{margin}; {pair['why']}."

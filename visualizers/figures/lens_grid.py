@@ -163,7 +163,7 @@ def hover(frame: LensFrame, made: Grid, words: dict[int, str], row: int, at: int
 def caption(colour: str) -> str:
     """What the grid shows, in words."""
     return (
-        "Rows are layers, from the bottom up; below each column stands the token that was read, and the one "
+        "Rows are layers, from the bottom up; below each column are the token that was read and the one "
         f"that follows it. The stronger a shade, the larger {COLOURS[colour]}. A heavy border marks the "
         "layer from which on the most likely token is that of the last layer."
     )

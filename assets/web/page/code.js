@@ -141,7 +141,9 @@ page.Code = class {
 
   missing() {
     if (this.problem) return this.problem;
-    return this.lane.shown ? BETWEEN : "Before the first step: press . to walk the code event by event.";
+    return this.lane.shown
+      ? BETWEEN
+      : "Before the first step: press . to step through the code event by event.";
   }
 
   drawAlgorithm(step) {

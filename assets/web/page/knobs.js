@@ -135,7 +135,7 @@ page.Knobs = class {
           jump(change.at),
           " certainly changes: " + become(change) + instead(change.at) + ". ",
         );
-      if (!open) parts.push("There " + become(change) + " would stand" + instead(change.at) + ". ");
+      if (!open) parts.push("There " + become(change) + " would be written" + instead(change.at) + ". ");
       parts.push("From there on the text may differ: press Run to see it.");
     }
     const lines = [...(first ? [this.strip(first)] : []), h("p", {}, ...parts)];
@@ -220,10 +220,10 @@ page.Knobs = class {
     const now = page.whatIf.shares(all),
       before = page.whatIf.shares(page.whatIf.cases(place.p, data.values, place.token)),
       { test } = answer;
-    const title = h("h3", {}, "Here, if all before stays ", h("span", {}, "■ what if  □ in the run"));
+    const title = h("h3", {}, "Here, if everything before stays ", h("span", {}, "■ what if  □ in the run"));
     const stands =
       answer.token !== null
-        ? [this.text(answer.token), answer.token === place.token ? " stays." : " would stand here."]
+        ? [this.text(answer.token), answer.token === place.token ? " stays." : " would be written here."]
         : [
             "Open between " +
               listed([

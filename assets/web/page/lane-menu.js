@@ -1,7 +1,7 @@
 // The menu of a lane (⋯): presents it, and saves what it holds. Its entries are explorer/export/frames.py's.
 const NOTHING = "This lane has not been decoded yet; press Run first.";
 const NO_CLIPBOARD =
-  "This browser lets no page write to the clipboard here; the saved figure holds its caption, as <desc>.";
+  "This browser does not let pages write to the clipboard here; the saved figure has its caption in <desc>.";
 
 // What an entry does, "present" or what is saved and how; a sentence if that is not possible.
 function chosen(lane, entry) {

@@ -19,7 +19,7 @@ page.linkOf = async function (setup) {
 const LOOPBACK = /^(127\.[\d.]+|localhost|\[::1\])$/;
 page.linkWarnings = function ({ data }) {
   const alone =
-    `It opens on this computer only: ${location.hostname} means the computer that asks. ` +
+    `It opens on this computer only: ${location.hostname} is the computer that opens it. ` +
     "Start the app with --host 0.0.0.0 for other devices of your network, or with --share.";
   const asks =
     "Whoever opens it is asked for this app's token, which the link does not hold: it is at the end of the " +

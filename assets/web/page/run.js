@@ -15,7 +15,7 @@ page.call = async function (name, request) {
     app = page.app,
     own = app.run && request.run === app.run.id ? app.run : null;
   if (!functions[name])
-    return { error: "A saved run can only be replayed; Decoding Explorer itself can do this." };
+    return { error: "A saved page can only replay; open it in Decoding Explorer to do this." };
   if (own && own.lost) return { error: "The app no longer has this run.", unheard: true, lost: true };
   const text = await page.connection.through(functions[name]({ session: app.session, ...request }));
   if (text === undefined || text === null) return page.connection.missed();

@@ -61,7 +61,7 @@ def read_grammar(kind: str, typed: str) -> Grammar:
     """A grammar of a kind, "gbnf" or "lark". Raises Unread."""
     heads = list(HEADS[kind].finditer(typed))
     if not heads:
-        raise Unread("No rule is found in the grammar.")
+        raise Unread("The grammar has no rules.")
     rules: dict[str, Rule] = {}
     for head, stop in zip(heads, [*(h.start() for h in heads[1:]), len(typed)], strict=True):
         directive = head[2] if kind == "lark" else None

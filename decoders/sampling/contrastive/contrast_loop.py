@@ -18,8 +18,8 @@ from decoders.strategy import Part
 from decoders.trace.scores import ScoreName
 
 UNDECIDED = (
-    "Here the views agree on every token that is left, so the contrast decides nothing: the smallest token "
-    "id is taken where it is greedy."
+    "Here the views agree on every token that is left, so the contrast decides nothing: greedy decoding "
+    "takes the smallest token id."
 )
 MIX = Part("contrast", "contrast of views", "One weighted sum of the log-probabilities of several views.")
 PLAUSIBLE = Part(

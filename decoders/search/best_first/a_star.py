@@ -52,7 +52,7 @@ class State:
     family="search",
     parameters=(
         *scorers.SCORER,
-        integer("num_samples", 4, "Next steps sampled from each state that is opened.", low=1, high=32),
+        integer("num_samples", 4, "Next steps sampled from each state that is expanded.", low=1, high=32),
         integer("max_calls", 64, "Texts that may be scored in all.", low=1, high=10_000),
         choice("step", "line", "What ends a step.", ENDS),
         replace(SHAPING[0], default=0.8),
@@ -65,7 +65,7 @@ class State:
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,
-        Part("expansion", "sampled steps", "An opened state is continued in several sampled ways."),
+        Part("expansion", "sampled steps", "An expanded state is continued in several sampled ways."),
         scorers.part(parameters),
         Part(
             "frontier",
@@ -184,7 +184,7 @@ def take_best_text(lane: Lane, best: State, heap: list, calls: int) -> Iterator[
             else f"{why}, the budget, and no text is complete: greedy decoding finishes the best prefix."
         )
     else:
-        lane.note(f"The opened text is complete: f {best.f:.3f}; {why}.")
+        lane.note(f"The first text of the queue is complete: f {best.f:.3f}; {why}.")
     for rank, (_, state) in enumerate(waiting, 1):
         lane.verdict(
             state.node, "pruned", reason=f"number {rank} of {len(waiting)} in the queue, f {state.f:.3f}"

@@ -187,7 +187,7 @@ def judged_winner(lane: Lane, space: Space, frontier: BestFirst | DepthFirst) ->
     elif frontier.exact:
         lane.note(
             f"No text of up to {many(space.max_length, 'token')} has a higher score; "
-            f"{were(len(space.opened), 'prefix', 'prefixes')} opened."
+            f"{were(len(space.opened), 'prefix', 'prefixes')} expanded."
         )
     else:
         lane.note("The first finished text of the queue is taken; one with a higher score may still wait.")

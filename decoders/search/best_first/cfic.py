@@ -26,7 +26,7 @@ from decoders.trace.scores import ScoreName
 BETWEEN = "\n"  # separates two passages
 WAYS = {
     "score": "The prefixes with the best mean of log p, wherever they branch.",
-    "first-token": "As its authors' code has it: the most likely first tokens, and one sentence for each.",
+    "first-token": "As in its authors' code: the most likely first tokens, and one sentence for each.",
 }
 
 

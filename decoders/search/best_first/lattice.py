@@ -373,7 +373,7 @@ def take_likeliest_text(lane: Lane, search: Search) -> Iterator[None]:
         lane.note(
             f"{longer:,} of {many(paths, 'path')} {'is' if longer == 1 else 'are'} longer than "
             f"the limit of {search.max_length} new tokens, "
-            f"since texts merge whose lengths differ by less than {NEAR}."
+            f"since merged texts may differ in length by less than {NEAR}."
         )
     for rank, (_, node) in enumerate(waiting, 1):
         reason = f"number {rank} of {len(waiting)} still in the queue, priority {search.priority(node):.3f}"

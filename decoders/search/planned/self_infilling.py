@@ -280,7 +280,7 @@ class Writer:
             for node, row in zip(unknown, rows, strict=True):
                 self.logprobs[node] = float(row[lane.tree.tokens[node]])
         if len(nodes) < lane.left and lane.tree.tokens[nodes[-1]] not in lane.eos:
-            lane.ended_by = "The text came to the stop text."
+            lane.ended_by = "The text reached the stop text."
         lane.commit(nodes, [self.logprobs[node] for node in nodes])
 
 

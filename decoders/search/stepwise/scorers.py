@@ -182,7 +182,7 @@ def unusable(parameters: dict) -> str | None:
 def unscored(parameters: dict, target: Any) -> str | None:
     """The message to show if there is nothing that could score texts of this target."""
     if parameters["scorer"] == "reward" and "reward" not in target.heads:
-        return f"No reward head is there for the model {target.name!r}; choose another scorer."
+        return f"The model {target.name!r} has no reward head; choose another scorer."
     return None
 
 

@@ -23,7 +23,7 @@ from decoders.speculative.interfaces import Draft, Pair
 from decoders.trace.scores import ScoreName
 
 DRAWN, LIKELIEST = "drawn tokens", "most likely tokens"
-REASON = "Other guesses of the batch promised more: it is not submitted."
+REASON = "Other guesses of the batch promised more: this one is not submitted."
 
 
 def allocate(scores: list[list[float]], capacity: int) -> list[int]:

@@ -77,8 +77,8 @@ def add_tree(lane: Lane, draft: Draft, prefixes: dict[Prefix, int], whole: int) 
 def store_match_note(n: int, whole: int) -> str:
     """What was found, in words."""
     times = "once" if whole == 1 else many(whole, "time")
-    words = "The last token stands" if n == 1 else f"The last {n} tokens stand"
-    return f"{words} in the store {times}; what mostly followed them is drafted."
+    words = "The last token occurs" if n == 1 else f"The last {n} tokens occur"
+    return f"{words} in the store {times}; what most often followed is drafted."
 
 
 def retrieved(look: Callable[[Lane], Retrieved]) -> Drafter:

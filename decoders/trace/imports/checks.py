@@ -53,19 +53,19 @@ def check_scale(answer: Answer) -> None:
         high = max(values, default=0.0)
         if high > SLACK and answer.scale == PROBABILITIES:
             raise Refusal(
-                f"Token {place:,} of this answer has a probability of {math.exp(high):.4g}, and none is "
-                "above 1: these are no probabilities."
+                f"Token {place:,} of this answer has a probability of {math.exp(high):.4g}, which is "
+                "above 1: these are not probabilities."
             )
         if high > SLACK:
             raise Refusal(
-                f"Token {place:,} of this answer has a log-probability of {high:.4g}, and none is above 0: "
+                f"Token {place:,} of this answer has a log-probability of {high:.4g}, which is above 0: "
                 "these may be raw logits or probabilities. Open an answer with natural logarithms of "
                 "probabilities."
             )
     for option in answer.options:
         if option.logprob > SLACK:
             raise Refusal(
-                f"An option of this record has a log-probability of {option.logprob:.4g}, and none is above "
+                f"An option of this record has a log-probability of {option.logprob:.4g}, which is above "
                 "0: these may be raw logits or probabilities."
             )
 

@@ -121,7 +121,7 @@ NO_CHAT = (
     "This is an answer of {}, which cannot be read here; ask the server for a chat completion in OpenAI's "
     "shape, with logprobs: true and top_logprobs."
 )
-ODD = "This file has the fields of {}, but one of them has not the shape that this program writes."
+ODD = "This file has the fields of {}, but one of them does not have the form that this program writes."
 FAILED = "This is a server's error message, not its answer; correct the request and open the answer."
 
 
@@ -172,6 +172,6 @@ def unknown(record: Any, begin: str = "This file is not recognised") -> str:
             return NO_CHAT.format(whose)
     sought = "; ".join(dialect.known_by for dialect in DIALECTS)
     return (
-        f"{begin}: it is no trace, run or page of ours, counts no speculation, and has none of these fields: "
-        f"{sought}."
+        f"{begin}: it is not a trace, run or page of ours, counts no speculation, and has none of these "
+        f"fields: {sought}."
     )

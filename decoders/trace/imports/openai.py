@@ -29,7 +29,7 @@ NO_LOGPROBS = (
     "top_logprobs, and open the whole JSON answer."
 )
 STREAMED = "This is a stream of events; ask the server with stream: false, and open the whole JSON answer."
-ECHOED = "The answer repeats its prompt (echo): tokens without a log-probability stand at the front."
+ECHOED = "The answer repeats its prompt (echo): tokens without a log-probability are at the front."
 
 
 def is_chat(record: dict) -> bool:

@@ -30,7 +30,7 @@ NO_COUNTS = (
     "These metrics count no speculative decoding: vllm:spec_decode_num_drafts is missing. Save the metrics "
     "of a vLLM server that drafts."
 )
-NOT_COUNTS = "These counts cannot be read: {} is no whole number from 0 on."
+NOT_COUNTS = "These counts cannot be read: {} is not a whole number of at least 0."
 NO_DRAFT = "This server has drafted nothing yet: its counts are all 0."
 CONTRADICTION = "These counts contradict themselves: {}."
 

@@ -21,7 +21,7 @@ STAGES = {
     False: "log-probabilities before the server's processors",
 }
 OPTIONS = "Imported: each option is one node, with the log-probability of its whole text."
-TEXT_ALONE = "Imported: the file has a text without log-probabilities; it stands here in one piece."
+TEXT_ALONE = "Imported: the file has a text without log-probabilities; it is shown in one piece."
 NO_PROMPT = "The file has no prompt (…)."
 ROUNDS = (
     "Imported: the file says how many tokens each round drafted and accepted, not which were rejected (□)."
@@ -32,7 +32,7 @@ CUT = (
     "The text ends inside a round. Accepted tokens that the file counts and that are not in its text (□): {}."
 )
 AFTER = "The text ends before the file's rounds do. Rounds that are not shown, and that no metric counts: {}."
-LEAD = "{} tokens were written outside the rounds that the file lists; they stand at the front."
+LEAD = "{} tokens were written outside the rounds that the file lists; they are shown at the front."
 NOTHING_LISTED = (
     "The file lists no likely tokens beside those that were written (top_logprobs), so no distributions are "
     "shown."

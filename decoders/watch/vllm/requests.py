@@ -134,7 +134,7 @@ class Request:
         )
         if self.begun["written"]:
             count = len(self.begun["written"])
-            self.recording.note(f"It had written {count} tokens before: they stand in the prompt here.")
+            self.recording.note(f"It had written {count} tokens before: they are part of the prompt here.")
 
     @property
     def trace(self) -> Trace:
@@ -144,7 +144,7 @@ class Request:
     def preempted(self) -> None:
         """vLLM took its memory away; it reads its text again later."""
         if self.recording.open:
-            self.recording.note("vLLM put this request off for lack of memory, and reads its text again.")
+            self.recording.note("vLLM preempted this request for lack of memory, and reads its text again.")
 
     def end(self, sentence: str) -> None:
         """vLLM has no more of it."""
@@ -169,7 +169,7 @@ class Request:
         self._round(step)
         recording.close_step()
         if self.used > MAX_TRACE_BYTES:
-            self.ending = self.ending or "Recording stopped here: the trace is as large as it may become."
+            self.ending = self.ending or "Recording stopped here: the trace has reached its largest size."
         if self.ending:
             recording.end(self.ending)
 
@@ -181,7 +181,7 @@ class Request:
             self.late_counts[at] += count
         rounds, drafted, accepted = self.late_counts
         text = (
-            f"After the end vLLM made {rounds} rounds more, with {drafted} drafted and {accepted} accepted "
+            f"After the end vLLM made {rounds} more rounds, with {drafted} drafted and {accepted} accepted "
             "tokens; they are not recorded."
         )
         events = self.trace.steps[-1].events

@@ -150,8 +150,8 @@ def finding(answer: dict) -> str:
     return (
         f"After {keyed[-1]['learned']} sentences the bottleneck leaves {percent(keyed[-1]['unchanged'])} of "
         f"other positions unchanged, a full matrix {percent(dense[-1]['unchanged'])}; the loss of the first "
-        f"sentence {moved(keyed[1]['first sentence'], keyed[-1]['first sentence'])} nats with the one, and "
-        f"{moved(dense[1]['first sentence'], dense[-1]['first sentence'])} with the other."
+        f"sentence {moved(keyed[1]['first sentence'], keyed[-1]['first sentence'])} nats with the "
+        f"bottleneck, and {moved(dense[1]['first sentence'], dense[-1]['first sentence'])} with the matrix."
     )
 
 

@@ -189,9 +189,9 @@ def finding(answer: dict) -> str:
         for name in (TOGETHER, BACKWARDS, APART)
     }
     return (
-        f"Decoded together, types first, {shares[TOGETHER][0]} of decompiled programs work, code first "
-        f"{shares[BACKWARDS][0]}, and apart {shares[APART][0]}: then types and code fit each other in "
-        f"{shares[APART][1]}, together in {shares[TOGETHER][1]}."
+        f"When types and code are decoded together, {shares[TOGETHER][0]} (types first) or "
+        f"{shares[BACKWARDS][0]} (code first) of decompiled programs work; decoded apart, {shares[APART][0]} "
+        f"work, and types and code fit each other in {shares[APART][1]} instead of {shares[TOGETHER][1]}."
     )
 
 

@@ -143,14 +143,14 @@ def scaling_laws(table: list[list]) -> list[str]:
         says.append(
             f"{layers} {'layer' if layers == 1 else 'layers'}: accepted = {two(a)} log10(tokens read) "
             f"{signed(b)}, R² {r2:.3f}; at the held-out {own[-1][2]:,} tokens it predicts {two(own[-1][4])}, "
-            f"measured were {two(own[-1][3])}."
+            f"and {two(own[-1][3])} were measured."
         )
     last = [row for row in table if row[2] == READ[-1]]
     a, b, r2 = line([row[1] for row in last[:-1]], [row[3] for row in last[:-1]])
     guess = a * math.log10(last[-1][1]) + b
     says.append(
         f"By size, at {READ[-1]:,} tokens: accepted = {two(a)} log10(parameters) {signed(b)}, R² {r2:.3f}; "
-        f"for the held-out largest draft it predicts {two(guess)}, measured were {two(last[-1][3])}."
+        f"for the held-out largest draft it predicts {two(guess)}, and {two(last[-1][3])} were measured."
     )
     return says
 
@@ -177,7 +177,7 @@ def finding(answer: dict) -> str:
     top = [row["accepted"] for row in rows if row["tokens read"] == rows[-1]["tokens read"]]
     return (
         f"Ten times the text gives a draft of {small} layer {two(a)} more accepted tokens per round, while "
-        f"{large} layers in place of {small} change {two(top[0])} accepted tokens to {two(top[-1])}."
+        f"{large} layers in place of {small} change the accepted tokens from {two(top[0])} to {two(top[-1])}."
     )
 
 

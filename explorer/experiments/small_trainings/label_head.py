@@ -1,14 +1,14 @@
 """Must a list of labels be decoded?
 
 Eight topics, and short invented stories about one to three of them each: which ones? A trie search writes
-labels of the list and nothing else, after examples or after a prompt of eight vectors that was tuned for it.
-The study (PTEC) drops decoding: a tuned prompt and one linear layer on the last state give every label a
-probability of its own, in one forward. The stories are read by the small draft model, which stays unchanged;
-only the vectors and the layer are tuned, on stories that lack two words of each topic. F1: over all labels of
-all stories; all right: stories whose set of labels is the right one; confidence: mean confidence in the
-predicted labels, and right: the share of these that are right; calibration error: how far the two differ in
-five bins. ms: on this machine, for one story, the median of all. Simpler than in the study: 8 vectors instead
-of 100, and 600 steps at one rate for both, .01 instead of .003 for the vectors and .00001 for the layer.
+only labels from the list, after examples or after a prompt of eight vectors that was tuned for it. The study
+(PTEC) drops decoding: a tuned prompt and one linear layer on the last state give every label a probability of
+its own, in one forward. The stories are read by the small draft model, which stays unchanged; only the
+vectors and the layer are tuned, on stories that lack two words of each topic. F1: over all labels of all
+stories; all right: stories whose set of labels is the right one; confidence: mean confidence in the predicted
+labels, and right: the share of these that are right; calibration error: how far the two differ in five bins.
+ms: on this machine, for one story, the median of all. Simpler than in the study: 8 vectors instead of 100,
+and 600 steps at one rate for both, .01 instead of .003 for the vectors and .00001 for the layer.
 """
 
 from collections.abc import Callable
@@ -194,8 +194,8 @@ def says(rows: list[Row]) -> list[str]:
     by_way = {row["way"]: row for row in rows}
     search, head, plain, other = (by_way[name] for name in (TUNED, PTEC, PLAIN, UNWEIGHED))
     return [
-        f"The head takes {head['forwards']:.0f} forward and {head['ms']:.0f} ms a story, the search after a "
-        f"tuned prompt {search['forwards']:.1f} forwards and {search['ms']:.0f} ms.",
+        f"The head takes {head['forwards']:.0f} forward and {head['ms']:.0f} ms per story, the search after "
+        f"a tuned prompt {search['forwards']:.1f} forwards and {search['ms']:.0f} ms.",
         f"F1 is {head['F1']:.2f} for the head and {search['F1']:.2f} for the search; the head without a "
         f"tuned prompt has {plain['F1']:.2f}.",
         f"The calibration error is {error(head)} for the head and {error(search)} for the search. The study "

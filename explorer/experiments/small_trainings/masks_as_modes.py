@@ -73,7 +73,7 @@ def says(rows: list[Row]) -> list[str]:
         f"As a decoder the decoder alone has a loss of {alone['decoder'][LOSS]:.3f} nats, the model of all "
         f"modes {own['decoder'][LOSS]:.3f}.",
         f"Under the encoder's mask the decoder alone fills {alone['encoder'][FILLED]:.0%} of the masked "
-        "letters: a mask that was never trained is no mode.",
+        "letters: a model cannot use a mask that it was never trained with.",
     ]
 
 
@@ -102,7 +102,7 @@ def finding(answer: dict) -> str:
     )
     return (
         f"The same weights read as an encoder or write as a decoder if training mixed the masks: then "
-        f"{percent(own[FILLED])} of masked letters are filled rightly, against "
+        f"{percent(own[FILLED])} of masked letters are filled correctly, against "
         f"{percent(alone[FILLED])} by a model that was only a decoder."
     )
 

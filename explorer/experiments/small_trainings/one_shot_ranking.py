@@ -127,7 +127,7 @@ def says(rows: list[Row]) -> list[str]:
         f"{WIDTHS[1]} reads {narrow['read']:.0f} tokens in {narrow['forwards']:.1f} forwards, and the exact "
         f"scores {exact['read']:.0f} tokens in one.",
         f"Recall@10 is {exact[RECALL]:.3f} for the exact scores, {head[RECALL]:.3f} for the head and "
-        f"{true[RECALL]:.3f} for the customers' own probabilities, which are beaten by luck alone.",
+        f"{true[RECALL]:.3f} for the customers' own probabilities, which only luck can beat.",
         "A new item is a new path for the beam and for the exact scores; the head has no row for it until it "
         "is trained again.",
     ]

@@ -212,11 +212,11 @@ def conclusions(table: list[list[Cell]], lured: float, true: torch.Tensor) -> li
     spread = [part.mean().item() for part in true[:, :, 1:].sort(0).values[[0, len(true) // 2, -1]]]
     spends = "; ".join(f"{row['big blocks']}: {row[SPENT]} (wrong token: {row[LURED]})" for row in rows[1:-1])
     says = [
-        f"All blocks big cost {rows[-1]['oracle']:.3f}, all small {rows[0]['oracle']:.3f}. The oracle costs "
-        f"{rows[1]['oracle']:.3f} with one big block, no more than all big from {beats} on, and least "
-        f"with {best['big blocks']}: {best['oracle']:.3f}.",
+        f"With all blocks big the loss is {rows[-1]['oracle']:.3f}, with all small {rows[0]['oracle']:.3f}. "
+        f"The oracle's is {rows[1]['oracle']:.3f} with one big block, no higher than with all big from "
+        f"{beats} on, and lowest with {best['big blocks']}: {best['oracle']:.3f}.",
         "But it has seen the answer, and the lowest of many losses is always low: with "
-        f"{half['big blocks']} big it gains {gain:.3f} on the one route that is best for all tokens "
+        f"{half['big blocks']} big it gains {gain:.3f} over the one route that is best for all tokens "
         f"together, and asked for a wrong token it makes that one more likely by {lured:.3f}.",
         f"Chosen by the wrong token the routes change the true one's loss by {-controls[0]:+.3f} against the "
         f"one route, chosen by what was best for the token before by {-controls[1]:+.3f}: the controls keep "
@@ -227,7 +227,7 @@ def conclusions(table: list[list[Cell]], lured: float, true: torch.Tensor) -> li
         "Allowed more routes, in random order, the oracle's loss can only fall: "
         + ", ".join(f"{loss:.3f} with {n}" for n, loss in widened(true))
         + ".",
-        f"Of all routes of a token the best costs {spread[0]:.3f} on average, the middle one "
+        f"Of all routes of a token the best costs {spread[0]:.3f} on average, the median one "
         f"{spread[1]:.3f}, the worst {spread[2]:.3f}.",
     ]
     trained = [row for row in rows if row["router"] is not None]

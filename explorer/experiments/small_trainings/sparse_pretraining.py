@@ -143,7 +143,7 @@ def conclusions(table: list[list[Cell]]) -> list[str]:
             f"free the loss is {row[5]:.2f} ({dense[5]:.2f} dense), {helps} than with the masks kept "
             f"({masked[5]:.2f})."
         )
-    return [*says, f"Without pre-training the fine-tuned model stands at {table[0][5]:.2f} nats."]
+    return [*says, f"Without pre-training the fine-tuned model ends at {table[0][5]:.2f} nats."]
 
 
 def finding(answer: dict) -> str:
@@ -157,8 +157,8 @@ def finding(answer: dict) -> str:
     tasks = moved(*(free[many, percent]["loss on problems"] for percent in (0, share)))
     return (
         f"If one of {round(100 / (100 - share))} weights may learn in pre-training, the loss on stories "
-        f"{early} nats after {few:,} steps and {late} after {many:,}; after fine-tuning of all, that on "
-        f"problems {tasks}."
+        f"{early} nats after {few:,} steps and {late} after {many:,}; after full fine-tuning, "
+        f"that on problems {tasks}."
     )
 
 

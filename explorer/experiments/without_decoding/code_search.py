@@ -283,9 +283,9 @@ def finding(answer: dict) -> str:
     encoder = next(row for row in rows if row["vectors from"] == ENCODER)
     return (
         f"The target's states find the module of a comment among {own['searched']} with an MRR of "
-        f"{two(own['MRR'])}, {two(prompted['MRR'])} after the study's prompt, and words in common with "
-        f"{two(words['MRR'])}; fine-tuned, they reach {two(own['MRR fine-tuned'])} and an encoder's "
-        f"{two(encoder['MRR fine-tuned'])}."
+        f"{two(own['MRR'])} ({two(prompted['MRR'])} after the study's prompt), and words in common with one "
+        f"of {two(words['MRR'])}; after fine-tuning, the states reach {two(own['MRR fine-tuned'])} and an "
+        f"encoder's {two(encoder['MRR fine-tuned'])}."
     )
 
 

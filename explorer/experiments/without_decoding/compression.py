@@ -129,9 +129,9 @@ def says(rows: list[Row]) -> list[str]:
     left = {edit: row[PERPLEXITY] for edit, row in edits.items()}
     lower = sum(left[f"wanda {s}"] < left[f"magnitude {s}"] for s in SHARES[1:])
     sentences.append(
-        f"Wanda has the lower perplexity at {lower} of {len(SHARES) - 1} shares; with two of four kept it "
-        f"has {left['wanda 2of4']:.2f}, magnitude {left['magnitude 2of4']:.2f}, and half of all weights zero "
-        f"anywhere {left['wanda 0.5']:.2f}."
+        f"Wanda has the lower perplexity at {lower} of {len(SHARES) - 1} shares; with two of every "
+        f"four weights kept it has {left['wanda 2of4']:.2f}, and magnitude {left['magnitude 2of4']:.2f}; "
+        f"with half of all weights zero anywhere it has {left['wanda 0.5']:.2f}."
     )
     for bits in ("8", "4", "3"):
         row = edits[f"bits {bits}"]
@@ -150,9 +150,9 @@ def finding(answer: dict) -> str:
     """The effect of half of the weights at zero on perplexity, knowledge and context."""
     (before,), (after,) = (rows_with(answer, "edit", name) for name in ("magnitude 0", "wanda 0.5"))
     return (
-        "With half of its weights zero by Wanda, the share of right answers that stand in the prompt "
-        f"{moved(before[CONTEXT], after[CONTEXT], percent)}, of those that only the weights know "
-        f"{moved(before[KNOWLEDGE], after[KNOWLEDGE], percent)}."
+        "With half of its weights set to zero by Wanda, the share of right answers "
+        f"{moved(before[CONTEXT], after[CONTEXT], percent)} where the prompt holds the answer, and "
+        f"{moved(before[KNOWLEDGE], after[KNOWLEDGE], percent)} where only the weights know it."
     )
 
 

@@ -80,7 +80,7 @@ def run(models: Models) -> Result:
         says.append(
             f"A process of {LENGTH} numbers, {drafted} drafted per round, the first 5% by the target alone: "
             f"{wrote.accepted / wrote.tested:.0%} of the tested numbers were accepted, and an "
-            f"evaluation of the target brought {len(wrote.values) / wrote.evaluations:.2f} numbers."
+            f"evaluation of the target yielded {len(wrote.values) / wrote.evaluations:.2f} numbers."
         )
     exact, loose = distance(drawn[1.0, 1.0], 1.0), distance(drawn[1.0, 42.0], 1.0)
     says.append(

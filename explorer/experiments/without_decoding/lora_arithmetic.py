@@ -173,7 +173,7 @@ def finding(answer: dict) -> str:
     rows = grouped(rows_of(answer), "module")
     base, even = rows[ALONE][SCALES.index(0.0)], rows[FACTORS][WEIGHTS.index(0.5)]
     return (
-        f"When two fine-tunings are added half and half without training, the loss on the texts of the one "
-        f"{moved(base['Verilog'], even['Verilog'])} nats, and on those of the other "
+        f"When two fine-tunings are added half and half without training, the loss on Verilog "
+        f"{moved(base['Verilog'], even['Verilog'])} nats, and on summaries "
         f"{moved(base['summaries'], even['summaries'])}."
     )

@@ -132,8 +132,8 @@ def run(models: Models) -> Result:
         rows.append([role, context, new, round(cost["ai"], 2), *times, fit])
     misses = [abs(row[6]) for row in rows if not row[7]]
     says = [
-        f"The {len(misses)} forwards that were not fitted are missed by {percent(median(misses))} in the "
-        f"median and {percent(max(misses))} at most.",
+        f"For the {len(misses)} forwards that were not fitted, the prediction is off by a median of "
+        f"{percent(median(misses))} and by {percent(max(misses))} at most.",
         f"Fitted here: {here.layer * 1e6:.0f} µs per layer; {rate(here.weight_byte, 'bytes of weights')}, "
         f"{rate(here.cache_byte, 'bytes of keys and values')}, {rate(here.operation, 'operations')}.",
         "Verifying m drafted tokens does m times the arithmetic per byte: the reason why speculation pays "

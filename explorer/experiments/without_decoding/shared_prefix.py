@@ -104,9 +104,9 @@ def finding(answer: dict) -> str:
     share, slow = percent(last["share of the bytes"]), two(first["time against torch"])
     return (
         f"When {last['rows']} rows share {last['shared tokens']:,} tokens and read these once, attention "
-        f"reads {share} of the bytes and takes {two(last['time against torch'])} of the time of torch's "
+        f"reads {share} of the bytes and takes {two(last['time against torch'])} times as long as torch's "
         f"attention over a copy per row; with {first['rows']} rows and {first['shared tokens']} tokens "
-        f"it takes {slow} of it."
+        f"it takes {slow} times as long."
     )
 
 

@@ -36,8 +36,7 @@ SLICE_SECONDS, AT_ONCE = 0.2, 2  # between two progress updates; simultaneous re
 NONE = "none"
 ABOUT = (
     "The report of `python -m explorer acceptance`, made here: the run's target (before a run, the app's) "
-    "continues each prompt, each drafter decodes the same text, and every round that ended early is "
-    "counted by its cause."
+    "continues each prompt with each drafter, and every round that ended early is counted by its cause."
 )
 ROWS = (("why_rounds_ended", "by_position"), ("by_prompt", "by_entropy"), ("by_depth", "both_sides"))
 EXAMPLES = """Once upon a time, there was a little girl named Lily. She loved to play in the garden.
@@ -466,7 +465,11 @@ def sentences(report: dict) -> str:
 def uncut(named: dict) -> str:
     """The mean without the rounds that the end of a text cut, if there are both kinds."""
     mean = named.get("mean_acceptance_length_uncut")
-    return f" ({mean:.2f} without the rounds that the end cut)" if named["cut_rounds"] and mean else ""
+    return (
+        f" ({mean:.2f} without the rounds that the end of the text cut short)"
+        if named["cut_rounds"] and mean
+        else ""
+    )
 
 
 def metric_table(report: dict) -> dict:

@@ -21,8 +21,8 @@ from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
 
 ABOUT = (
-    "The draft is asked for the next token along texts with known answers and texts of its target, and once "
-    "more as if it read in other ways. What comes out is one sentence with its evidence. The command "
+    "The draft is asked for the next token along texts with known answers and along texts of its target, and "
+    "again as if it read its input in other ways. The result is one sentence with its evidence. The command "
     "`doctor` does the same for models, servers and recordings."
 )
 HEADERS = ["Text", "Asks for", "Tokens", "Target's p of the text", "Overlap", "Same first choice"]

@@ -97,7 +97,7 @@ def build(runs: Runs, folder: Folder, answer: gr.HTML, says: gr.Markdown, opened
 
 def cells(one: Recorded) -> list[str]:
     """The cells of a request's row, see HEADERS."""
-    state = one.problem or ("running" if one.running else f"not written for {one.silent / 60:,.0f} min")
+    state = one.problem or ("running" if one.running else f"silent for {one.silent / 60:,.0f} min")
     if one.ended:
         state = f"ended: {one.ended}"
     return [

@@ -12,9 +12,9 @@ from explorer.runs.validation import MAX_LANES
 from visualizers.analysis.loops_and_thinking import cells, loops_and_thinking
 
 ABOUT = (
-    "A loop is a stretch that a text writes again right behind itself. Reasoning, answer and tool calls are "
-    "told by their delimiters, `<think>` and `</think>` unless a lane sets others. *Fold loops* in Decode "
-    "writes a loop once."
+    "A loop is a stretch of text that is repeated right after itself. Reasoning, answer and tool calls are "
+    "recognised by their delimiters, `<think>` and `</think>` unless a lane sets others. *Fold loops* in "
+    "Decode shows a loop once."
 )
 NONE = "Press Run in Decode: there is no lane yet."
 HEADERS = ["Span", "Tokens", "Entropy", "Acceptance", "Loss: total variation"]

@@ -14,12 +14,12 @@ from explorer.page.tabs.method_rows import anchor, thumbnail
 from visualizers.analysis.family_tree import caption_of
 from visualizers.figures.decoding_map import Inks, Medium, decoding_map, viewed, written
 
-POINT_AT = "Point at a method: what it changed stands here. Press it for more."
+POINT_AT = "Point at a method to read here what it changed. Press it for more."
 BUTTONS = (
     ("smaller", "−", "Makes the map smaller; so does the wheel with Ctrl"),
     ("larger", "+", "Makes the map larger; so does the wheel with Ctrl"),
     ("whole", "Whole map", "Shows all of it"),
-    ("full", "Full screen", "Fills the screen with the map; Esc to end"),
+    ("full", "Full screen", "Fills the screen with the map; Esc to leave"),
 )
 
 
@@ -62,7 +62,7 @@ def method_map(
         "class": "map-window",
         "tabindex": "0",
         "role": "region",
-        "aria-label": "The map, which scrolls",
+        "aria-label": "Map, scrollable",
     }
     return h(
         "nav",

@@ -33,7 +33,7 @@ from explorer.runs.validation import MAX_LANES
 from visualizers.analysis.speculation_report import microscope
 
 ABOUT = (
-    "One speculative lane of the run in Decode, up to the step at which its slider stands: which drafted "
+    "One speculative lane of the run in Decode, up to the step of its slider: which drafted "
     "tokens were accepted, and where drafting was wasted."
 )
 NONE = (

@@ -43,8 +43,8 @@ KINDS = (
     "(`http://host:port/v1#name`); edits may follow, such as `:bits=4`."
 )
 FACTS = (
-    "For a model of the app the list names millions of parameters, and the loss on held-out text in nats per "
-    "token."
+    "For each model of the app, the list gives its parameters in millions and its loss on held-out text in "
+    "nats per token."
 )
 ASKED = "What you opened uses these models. Nothing is loaded until you press Load."
 IN_USE, STAY = "These are in use.", "The current models stay in use."
@@ -125,13 +125,13 @@ def fields(loader: Loader) -> list[gr.Dropdown]:
     takes_two = "for SpecInfer, which takes two"
     # Each has one line of words, so that all fields stand at one height.
     return [
-        gr.Dropdown(names, value=own.target, label="Target model", info="its text is decoded", **model),
-        gr.Dropdown(none, value=first, label="Draft model", info="guesses what the target checks", **model),
+        gr.Dropdown(names, value=own.target, label="Target model", info="writes the text", **model),
+        gr.Dropdown(
+            none, value=first, label="Draft model", info="guesses tokens that the target verifies", **model
+        ),
         gr.Dropdown(none, value=second, label="Second draft model", info=takes_two, **second_model),
         gr.Dropdown(list(DTYPES), value=own.dtype, label="dtype", info="auto: float32 on a CPU", **short),
-        gr.Dropdown(
-            list(DEVICES), value=own.device, label="device", info="auto: CUDA if it is there", **short
-        ),
+        gr.Dropdown(list(DEVICES), value=own.device, label="device", info="auto: CUDA if available", **short),
     ]
 
 

@@ -50,12 +50,12 @@ WIDTHS = dict(position=86, context=180, token=92, instead=92, cause=128, accepta
 LATER = "opacity: 0.45"  # of a row that the slider in Decode has not come to
 HERE = "font-weight: 700"  # of the row that is opened beside the table
 NOTE = (
-    "A click opens a row beside the table; ↑ and ↓, or N and Shift+N, walk it. The table is of the whole "
-    "run: rows that the slider in Decode has not come to are dim. Discarded: drafted tokens after the "
-    "rejected one that were never tested. The tab Traces saves all of it as CSV."
+    "A click opens a row beside the table; ↑ and ↓, or N and Shift+N, step through the rows. The table "
+    "shows the whole run; rows that the slider in Decode has not reached are dim. Discarded: drafted tokens "
+    "after the rejected one that were never tested. The tab Traces saves all of it as CSV."
 )
 OPEN = "(text) => text && ExplorerPage.goToToken(JSON.parse(text))"
-NO_ROW = "<p>No rejected token has these words.</p>"
+NO_ROW = "<p>No rejected token matches.</p>"
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ from visualizers.registry import titles
 NOTHING = "Nothing has been decoded yet: press Run in the tab Decode."
 SCAN = "Opens and runs this set-up on every device that can reach this address."
 ALONE = (
-    "No other device can open this code: its address means the device that asks. Start the app with --host "
-    "0.0.0.0 for other devices of your network, or with --share."
+    "No other device can open this code: its address points to the device that opens it. Start the app with "
+    "--host 0.0.0.0 for other devices of your network, or with --share."
 )
 KEPT = (
     "The app no longer has this run. The part of it that this page holds can still be saved as Data, of the "
@@ -85,7 +85,7 @@ FORMS = {
     ),
     "print": Form(
         "Figure for print (SVG)",
-        "A view as wide as a paper's column, in letters of 8 pt and more, with its caption.",
+        "A view as wide as a paper's column, in letters of at least 8 pt, with its caption.",
         ("view", "width"),
     ),
 }

@@ -36,7 +36,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, r
         below = gr.Number(
             0,
             label="Stop below",
-            info="Drafting stops where the draft's favourite is less probable than this; 0: never.",
+            info="Drafting stops where the draft's first choice is less probable than this; 0: never.",
             scale=2,
         )
         compute = gr.Button("Compute", size="md", scale=0, min_width=120)

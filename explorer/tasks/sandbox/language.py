@@ -83,7 +83,7 @@ def offered(module: str) -> frozenset[str]:
 def refusal(source: str) -> str | None:
     """Why a program is not run, in one sentence; None if it may run. Never raises."""
     if len(source) > LONGEST:
-        return f"It is too long: a program may have {LONGEST:,} characters."
+        return f"It is too long: a program may have at most {LONGEST:,} characters."
     try:
         nodes = list(ast.walk(ast.parse(source, NAME)))
     except (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError):

@@ -67,7 +67,7 @@ def test_printed_numbers_agree_with_each_other():
         ),
         (
             Reason(Code.BLOCK, dict(length=1, kept=2, weight=0.5, probability=0.25, passed=False)),
-            "The first token weighs .5 and passes with probability .25: did not pass, and a longer prefix "
+            "The first token weighs .5 and passes with probability .25: it did not pass, and a longer prefix "
             "did.",
         ),
         (

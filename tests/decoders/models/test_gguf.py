@@ -76,13 +76,13 @@ def test_several_files_are_a_question(tmp_path):
 
 def test_what_is_missing_or_damaged_is_a_sentence(tmp_path, monkeypatch):
     file = tmp_path / "own.gguf"
-    for content, says in {b"": "own.gguf is empty", b"GGML1": "own.gguf is no file of GGUF .5 bytes"}.items():
+    for content, says in {b"": "own.gguf is empty", b"GGML1": "own.gguf is not a GGUF file .5 bytes"}.items():
         file.write_bytes(content)
         with pytest.raises(Refusal, match=says):
             footprint(str(file), "auto", "cpu")
     file.write_bytes(b"GGUF and no more")
     monkeypatch.setattr(memory_estimate, "find_spec", lambda name: None)
-    with pytest.raises(Refusal, match="is a file of GGUF; to read it: pip install gguf accelerate"):
+    with pytest.raises(Refusal, match="is a GGUF file; to read it: pip install gguf accelerate"):
         load(str(file), "cpu")
     monkeypatch.undo()
     pytest.importorskip("gguf")

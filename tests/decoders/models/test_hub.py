@@ -159,7 +159,7 @@ def test_a_download_can_be_stopped(served):
     [
         ("owner/nothing", "The Hub has no model owner/nothing"),
         ("owner/model@v9", "owner/model has no such revision"),
-        ("owner/mo del", "'owner/mo del' is no Hub id"),
+        ("owner/mo del", "'owner/mo del' is not a Hub id"),
     ],
 )
 def test_refusals_are_sentences(served, name, says):
@@ -171,7 +171,7 @@ def test_refusals_are_sentences(served, name, says):
 
 def test_without_a_connection_the_sentence_says_what_to_do(served, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ValueError, match="look at the connection, or name a model that comes with the app"):
+    with pytest.raises(ValueError, match="check the connection, or name a model that comes with the app"):
         loading.load("owner/model", "cpu")
 
 

@@ -233,7 +233,7 @@ def shifted(row: dict, by: float) -> dict:
 FAULTS = {
     "busy": ({"status": 429}, r"too much to do \(429\)"),
     "broken": ({"status": 500}, r"failed \(500\)"),
-    "no key": ({"status": 401}, "wants a valid key"),
+    "no key": ({"status": 401}, "needs a valid key"),
     "refused": ({"status": 404}, r"refuses this \(404\)"),
     "not JSON": ({"raw": b"<html>"}, "it is not JSON"),
     "cut off": ({"raw": b'{"choices": [{"index": 0'}, "it is not JSON"),

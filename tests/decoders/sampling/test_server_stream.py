@@ -100,7 +100,7 @@ def event(tops: bytes, tokens: bytes = b'["token_id:3"]', own: bytes = b"[-1.0]"
 FAULTS = {
     "busy": ({"status": 429}, r"too much to do \(429\)"),
     "broken": ({"status": 500}, r"failed \(500\)"),
-    "no key": ({"status": 401}, "wants a valid key"),
+    "no key": ({"status": 401}, "needs a valid key"),
     "refused": ({"status": 404}, r"refuses this \(404\)"),
     "no stream": ({"raw": b"<html>"}, "it is not a stream of events"),
     "not JSON": ({"event": b"{'"}, "it is not JSON"),

@@ -107,7 +107,7 @@ def test_a_tokenizer_of_another_model_is_named(spoken, folder):
     served = load(reached(spoken, folder))
     served.client.__dict__["_ids"] = {b"(": 40}
     found = follow(served, temperature=0.0).run()
-    assert "is no token of the tokenizer; name the model's own tokenizer" in found.ended
+    assert "is not a token of the tokenizer; name the model's own tokenizer" in found.ended
 
 
 FAULTS = {

@@ -81,7 +81,7 @@ def test_all_have_as_many_rows_as_there_are_tokens_and_share_their_weights(pair)
         assert model.engine.vocabulary == tokens == len(model.embedding)
         whole = pair[role].model.get_output_embeddings().weight
         assert model.embedding.data_ptr() == whole.data_ptr() and len(whole) == tokens + model.left_out
-        assert ("stand for no token and are left out" in (model.note or "")) == bool(model.left_out)
+        assert ("correspond to no token and are left out" in (model.note or "")) == bool(model.left_out)
     assert with_shared_rows(both) == both and with_shared_rows(pair) == both  # they are made once
 
 

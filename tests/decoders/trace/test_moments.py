@@ -83,7 +83,7 @@ def test_the_rejection_that_ended_a_round():
     assert (moment.node, moment.position, moment.instead, moment.discarded) == (4, 2, 6, 1)
     assert moment.size == pytest.approx(0.3)
     assert told(moment) == (
-        "“t4” is rejected (p .1, q .4, u .9); “n6” is written instead, and 1 drafted token behind it is lost."
+        "“t4” is rejected (p .1, q .4, u .9); “n6” is written instead, and 1 drafted token after it is lost."
     )
 
 
@@ -115,7 +115,7 @@ def test_a_repetition_begins_where_six_tokens_stood_before():
     assert [len(one) for one in made] == [0] * 12 + [1, 0, 0]
     [moment] = made[12]
     assert (moment.position, moment.first) == (8, 1)
-    assert told(moment) == "From token 8 on the text repeats itself, as from token 1 on."
+    assert told(moment) == "From token 8 on, the text repeats what it wrote from token 1 on."
 
 
 def test_the_entropy_peaks_where_it_is_higher_than_ever_after_five_tokens():
@@ -127,7 +127,7 @@ def test_the_entropy_peaks_where_it_is_higher_than_ever_after_five_tokens():
     assert [len(one) for one in made] == [0] * 6 + [1, 0]
     bits = 10.0 / math.log(2)
     assert told(made[6][0]) == (
-        f"The target is less certain than at any token before: {bits:.1f} bits of entropy at “n9”."
+        f"The target is less certain than at any earlier token: {bits:.1f} bits of entropy at “n9”."
     )
 
 

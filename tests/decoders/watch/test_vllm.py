@@ -154,7 +154,7 @@ def test_preempted_and_aborted_requests_say_so(monkeypatch, tmp_path):
     runner.step(over={"request-1"})
     own.close()
     first, second = read(tmp_path)
-    assert any("put this request off" in note.text for step in first.steps for note in step.of(Note))
+    assert any("preempted this request" in note.text for step in first.steps for note in step.of(Note))
     assert second.ended == "vLLM ended this request before its text was over."
 
 

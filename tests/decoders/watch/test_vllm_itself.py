@@ -215,7 +215,7 @@ def test_chunked_prefill_and_preemption(tmp_path):
     scarce = {"max_num_batched_tokens": 64, "num_gpu_blocks_override": 12, "max_num_seqs": 8}
     (case,) = run(tmp_path, [greedy(prompts, 100)], BY_MODEL, enable_chunked_prefill=True, **scarce)
     check(case)
-    assert any("put this request off" in notes(trace) for trace in case["traces"])
+    assert any("preempted this request" in notes(trace) for trace in case["traces"])
     prefills = [f for f in case["traces"][0].steps[0].of(Forward) if f.kind == "prefill"]
     assert len(prefills) > 1 and sum(f.tokens for f in prefills) == len(case["traces"][0].prompt)
 

@@ -199,7 +199,7 @@ def test_a_chain_of_k_for_any_head_or_a_sentence(target, draft, name):
     one = Drafter(name, name, {"target": target}, None)
     if name == "gumiho":
         with pytest.raises(
-            Refusal, match="Gumiho drafts in a shape of its own and no chain of 3 tokens; leave"
+            Refusal, match="Gumiho drafts in its own shape and not in chains of 3 tokens; leave"
         ):
             report(target, [one], [Prompt("a cat")], Settings(20, num_assistant_tokens=3))
         return

@@ -34,7 +34,7 @@ def test_a_published_file_is_read(tmp_path):
         "thinking_on",
         {1: 1.78, 2: 2.38, 3: 2.83},
     )
-    with pytest.raises(Refusal, match="Say which mode of .* thinking_on, thinking_off"):
+    with pytest.raises(Refusal, match="Choose a mode of .* thinking_on, thinking_off"):
         golden.read(str(path), "llama-tiny")
 
 
@@ -44,7 +44,7 @@ def test_a_published_file_is_read(tmp_path):
         ("a: {b: {1: 2.5}}", "drafts of 1 tokens gain 2.5 per round; they gain from 1 to 2"),
         ("a: {b: {x: 2}}", "holds no reference acceptance"),
         ("- 1", "holds no reference acceptance"),
-        ("a: [", "is no YAML"),
+        ("a: [", "is not YAML"),
         ("a: {b: {}}", "holds no reference acceptance"),
     ],
 )

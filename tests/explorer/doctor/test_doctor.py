@@ -212,7 +212,7 @@ def test_a_draft_trained_in_another_chat_template(target):
 def test_a_drafter_without_weights_is_refused(target):
     from decoders.refusal import Refusal
 
-    with pytest.raises(Refusal, match="no model or head"):
+    with pytest.raises(Refusal, match="without a model or head"):
         examined(target, drafter("prompt_lookup", target))
 
 

@@ -56,7 +56,7 @@ def test_heads_without_numbers_are_named_as_such():
     for weight in model.heads["eagle"].parameters():
         weight.data.fill_(torch.nan)
     found = Lane("eagle", [*PROMPTS[0]], {"target": model}, limits=Limits(6)).run()
-    assert found.ended.startswith("The scores of heads that draft for 'tiny-llama' are no numbers")
+    assert found.ended.startswith("The scores of heads that draft for 'tiny-llama' are not finite")
 
 
 def test_a_report_of_acceptance_refuses_it(tmp_path):

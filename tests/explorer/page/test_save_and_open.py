@@ -186,9 +186,9 @@ def test_what_no_page_asks_for_is_refused(runs, request_, says):
         (b"hello 5", "not JSON"),
         (
             b'{"speculative_decoding": {"per_step_drafted": [3]}}',
-            "not recognised: it is no trace",
+            "not recognised: it is not a trace",
         ),
-        (b'{"metrics": {"speculative_decoding": {}}}', "not recognised: it is no trace"),
+        (b'{"metrics": {"speculative_decoding": {}}}', "not recognised: it is not a trace"),
         (b"[]", "not recognised"),
         (
             b"# HELP vllm:spec_decode_num_drafts_total Number of drafts.\n",

@@ -120,7 +120,7 @@ def test_the_command_writes_what_it_is_told(tmp_path, capsys):
         (["--engine", "llama-tiny"], "give --engine twice, not 1 times"),
         (
             ["--engine", "llama-tiny,speed=2", "--engine", "llama-tiny"],
-            "'speed=2' in 'llama-tiny,speed=2' is no option",
+            "'speed=2' in 'llama-tiny,speed=2' is not an option",
         ),
         (["--engine", "llama-tiny,tokens_per_forward=0"] * 2, "a whole number from 1, not '0'"),
         (["--engine", "llama-tiny"] * 2 + ["--out", "twin.pdf"], "twin.pdf ends in none of them"),

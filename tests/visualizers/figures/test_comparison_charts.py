@@ -154,7 +154,7 @@ def test_shared_beginnings_of_any_two_lanes():
     assert [list(row) for row in grid.z] == [[None, 1, 3], [1, None, 1], [3, 1, None]]
     assert grid.text[0][1] == "1 ≠" and grid.text[0][2] == "3"
     assert unbroken(grid.hovertext[0][1]) == (
-        "Lanes 1 and 2 part at token 2: “␣dog” (p .50) and “␣cat” (p .25), 0.69 nats apart; "
+        "Lanes 1 and 2 diverge at token 2: “␣dog” (p .50) and “␣cat” (p .25), 0.69 nats apart; "
         "a real difference: lane 2 took the token of rank 2."
     )
     assert "have 3 tokens in common" in unbroken(grid.hovertext[2][0])

@@ -85,7 +85,7 @@ class Constraint:
             look = {
                 "state": "prompt",
                 "fill": "tint",
-                "hover": [f"{text}: the constraint was not asked here"],
+                "hover": [f"{text}: the constraint was not consulted here"],
             }
             captions.append(look["hover"][0])
             place = {"panel": "tokens", "x": x, "y": 0, "w": 0.96, "h": 1, "text": text, "node": node}

@@ -76,7 +76,7 @@ class ConstraintAutomaton:
                 scene.Panel("graph", y0=-1.3, y1=4, share=1, grow=True),
             ],
             legend=[
-                ["symbol:live", "●", "live", "the output stands here"],
+                ["symbol:live", "●", "live", "the output is here"],
                 ["path:ink", "━", "ink", "taken"],
                 ["symbol:ring", "○", "ink", "a state"],
                 ["symbol:finished", "◎", "finished", "the output may end here"],

@@ -60,7 +60,7 @@ class Tokens:
         place = {"panel": "graph", "node": self.root, "x": 0, "y": 0, "w": WIDE, "h": TALL, "text": text}
         seen = {"state": "prompt", "fill": "tint", "hover": [f"{text}  the end of the prompt"]}
         return Graph(
-            question="What was opened or drafted? Where do paths meet? What do all texts share?",
+            question="What was expanded or drafted? Where do paths meet? What do all texts share?",
             first=0,
             row=sizes.BOX,
             row_tall=44,
@@ -82,7 +82,7 @@ class Tokens:
                 ["cell:resampled", "◆", "resampled", "the target's own instead, or two paths meet"],
                 ["cell:bonus", "★", "bonus", "bonus"],
                 ["cell:finished", "■", "finished", "finished text"],
-                ["cell:prompt", "□", "soft", "opened"],
+                ["cell:prompt", "□", "soft", "expanded"],
                 ["cell:unreached", "◌", "unreached", "never reached"],
                 ["cell:pruned", "✕", "pruned", "given up"],
                 ["cell:live", "○", "live", "not verified"],
@@ -317,7 +317,7 @@ class Tokens:
             return lead, rest, f": {accepted:,} accepted."
         opened = f"{many(len(self.row) - 1, 'token')} in the graph"
         aside = self.graph.number_of_nodes() - self.root - len(self.row)
-        never = f"{aside:,} more offered but never opened"
+        never = f"{aside:,} more offered but never expanded"
         if not self.lattice or not self.lattice["ends"]:
             return opened, f", {never}: no text has ended yet.", ": none has ended."
         ends = many(len(self.lattice["ends"]), "finished text")
@@ -338,13 +338,13 @@ class Tokens:
         verdict, known = self.verdicts.get(node), self.graph.nodes[node]
         became = verdict.status if verdict else "taken" if known["committed"] else ""
         if not became:
-            opened = f"opened as number {self.opened.get(node)}"
+            opened = f"expanded as number {self.opened.get(node)}"
             became = "drafted, not verified" if node in self.drafted else opened
         numbers = compared(verdict) if verdict else ""
         left = sum(child not in self.row for child in self.graph.successors(node))
         if "logprob" in known and not numbers:
             numbers = f"p {probability(math.exp(min(0.0, known['logprob'])))}"
         lines = [known["reason"]] if "reason" in known else source_lines(self.source.get(node))
-        more = [f"{many(left, 'candidate')} after it never opened"] if left else []
+        more = [f"{many(left, 'candidate')} after it never expanded"] if left else []
         second = [", ".join([*lines, *more])] if lines or more else []
         return [f"{self._word(node)}  {became}" + (f": {numbers}" if numbers else ""), *second]

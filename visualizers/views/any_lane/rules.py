@@ -20,7 +20,7 @@ CHARACTER = 0.602 * SIZE  # pixels
 QUOTED = 5  # places that the heading quotes
 BREAKS = " ,|;"  # a line may end after these
 ENDED = ": the text has ended"
-UNKNOWN = "where the output stands is not known for this text"
+UNKNOWN = "the output's place in the rules is not known for this text"
 
 
 @view("rules", "Rules", reads=has(ConstraintPlace))

@@ -62,7 +62,7 @@ class CanvasGrid:
                 ["cell:amount", "▪", "soft", "candidate; the stronger the grey, the more likely"],
                 ["cell:pruned", "✕", "pruned", "after the end"],
                 ["hook", "└", "link", "waited for"],
-                ["path:rejected", "⎵", "rejected", "filled together, but hardly go together"],
+                ["path:rejected", "⎵", "rejected", "filled together, but hardly fit together"],
             ],
         )
 
@@ -145,7 +145,7 @@ class CanvasGrid:
         less = 2 ** -bits(event.weight)
         hover_ = [
             f"positions {low} and {high}: filled in one forward",
-            f"once position {first} stands there, the other is {less:,.1f} times less likely",
+            f"once position {first} is filled, the other is {less:,.1f} times less likely",
         ]
         name = f"c{low}-{high}"
         return [scene.Path(name, points=points, role="rejected", width=2, hover=hover_)]

@@ -53,7 +53,7 @@ class FlowGrid:
             ],
             legend=[
                 ["cell:chosen", "■", "chosen", "the text"],
-                ["cell:amount", "▪", "soft", "the darker, the more often it has changed"],
+                ["cell:amount", "▪", "soft", "darker: changed more often"],
                 ["symbol:amber", "•", "live", "jumped in this step"],
                 ["cell:dotted", "┄", "soft", "random token"],
                 ["cell:pruned", "✕", "pruned", "after the end"],
@@ -86,7 +86,7 @@ class FlowGrid:
         for event in trimmed:
             key = self.last.get((candidate(event), self._column(event.position)))
             if key:
-                hover = ["after the end of the text", "it is no output"]
+                hover = ["after the end of the text", "not part of the output"]
                 ops.append(scene.Change(key, state="pruned", fill="none", hover=hover))
         return ops + self._text(committed)
 

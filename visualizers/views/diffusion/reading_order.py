@@ -19,7 +19,7 @@ from visualizers.views.diffusion.entropy_bars import bar, ceiling, line, panels,
 
 LOOKS = {  # what stood at a position when it was read
     "cached": ({"state": "chosen", "fill": "outline"}, "final: it stays in the cache"),
-    "filled": ({"state": "chosen", "fill": "dashed"}, "filled, but a mask stands before it: read again"),
+    "filled": ({"state": "chosen", "fill": "dashed"}, "filled, but a mask precedes it: read again"),
     "mask": ({"state": "prompt", "fill": "dotted"}, "a mask"),
 }
 TEXT, READ = 0, 2  # rows of the two orders

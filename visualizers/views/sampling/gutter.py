@@ -36,7 +36,7 @@ class Gutter:
     def head(self) -> Layout:
         """Title, question, layout and legend."""
         return Table(
-            question="In front of which lines does the model want the label? What does its ban change?",
+            question="Before which lines does the model want the label? What does its ban change?",
             ops=[
                 scene.Panel("names", y0=0, y1=1, px=26, rule=True),
                 scene.Panel("lines", y0=-0.1, y1=6, share=1, grow=True),

@@ -93,7 +93,7 @@ class Document:
             op for start in starts for op in self._curve(start, [e for e in ends if e.parts["from"] == start])
         ]
         lead = many(len(self.flags), "prefix", "prefixes")
-        heading = f", told apart by {many(self.prefix, 'token')}"
+        heading = f", distinguished by {many(self.prefix, 'token')}"
         if commits:
             heading += f"; {many(len(commits), 'token')} output"
         ops.append(scene.Change("heading", lead=lead, heading=heading + "."))

@@ -88,7 +88,7 @@ class LabelTrie:
             right=60,
             axis=None,
             legend=[
-                ["node:chosen", "●", "chosen", "the text stands here, or has passed"],
+                ["node:chosen", "●", "chosen", "the text is here, or has passed"],
                 ["node:live", "○", "live", "it may continue here; a number: the probability after the mask"],
                 ["node:prompt", "○", "soft", "it cannot come here now"],
                 ["node:pruned", "✕", "pruned", "the label is used"],

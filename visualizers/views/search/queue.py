@@ -47,7 +47,7 @@ class Queue:
             axis="step",
             overview="rows",
             legend=[
-                ["cell:chosen", "■", "chosen", "opened, or won, in the next step"],
+                ["cell:chosen", "■", "chosen", "expanded, or won, in the next step"],
                 ["cell:live", "▣", "live", "new in this step"],
                 ["cell:pruned", "▢", "pruned", "has waited longer"],
             ],

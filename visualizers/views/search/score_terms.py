@@ -71,7 +71,7 @@ class ScoreTerms:
                 ["bar", "■", "ink", "dark: log p, or g"],
                 ["bar", "▪", "soft", "light: from there to the sum"],
                 ["symbol:live", "●", "live", "continues, or waits"],
-                ["symbol:diamond", "◇", "soft", "opened"],
+                ["symbol:diamond", "◇", "soft", "expanded"],
                 ["symbol:finished", "■", "finished", "finished"],
                 ["symbol:chosen", "●", "chosen", "the text"],
             ],

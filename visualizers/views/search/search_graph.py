@@ -78,7 +78,7 @@ class SearchGraph:
             for i in range(LISTED + 2)
         ]
         return Tree(
-            question="In which order were prefixes opened? Which still wait? Where did two paths meet?",
+            question="In which order were prefixes expanded? Which still wait? Where did two paths meet?",
             ops=[mark, *lines],
             fold=True,
             patched=True,
@@ -92,11 +92,11 @@ class SearchGraph:
             right_narrow=24,
             legend=[
                 ["node:chosen", "●", "chosen", "best path"],
-                ["node:prompt", "●", "prompt", "opened (its number; +n: children not drawn)"],
+                ["node:prompt", "●", "prompt", "expanded (its number; +n: children not drawn)"],
                 ["node:live", "○", "live", "waits in the queue"],
                 ["node:finished", "■", "finished", "finished text"],
                 ["node:resampled", "◆", "resampled", "two paths meet"],
-                ["node:pruned", "✕", "pruned", "never opened"],
+                ["node:pruned", "✕", "pruned", "never expanded"],
                 ["node:forced", "⚑", "forced", "inserted by hand"],
             ],
         )
@@ -293,13 +293,13 @@ class SearchGraph:
             lines.append(f"sum {self.nodes.total[node]:.2f}".replace("-", "−"))
         if node in self.total:
             lines.append(f"priority {self.total[node]:.2f}".replace("-", "−"))
-        second = [f"opened as number {self.opened[node]}"] if node in self.opened else []
+        second = [f"expanded as number {self.opened[node]}"] if node in self.opened else []
         if status := self.status.get(node):
             second.append(status + (f": {self.reason[node]}" if self.reason[node] else ""))
         return [", ".join(lines), *([", ".join(second)] if second else [])]
 
     def _caption(self, step, leader: int | None) -> str:
-        caption = f"Step {step.index + 1}: {len(self.opened)} opened, {len(self.waiting)} in the queue"
+        caption = f"Step {step.index + 1}: {len(self.opened)} expanded, {len(self.waiting)} in the queue"
         if leader is not None and leader in self.total:
             caption += f", {self.nodes.text(leader)} leads with {self.total[leader]:.2f}".replace("-", "−")
         return caption + "."

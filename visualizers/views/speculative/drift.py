@@ -19,7 +19,7 @@ from visualizers.scene.view import Header, has, view
 
 ROWS = 8  # most depths shown
 DARKEST = 0.7  # grey of features that have nothing in common
-QUESTION = "How far are the drafter's features from the target's own, the deeper it drafts?"
+QUESTION = "How far do the drafter's features drift from the target's own as it drafts deeper?"
 
 
 @view("drift", "Drift", reads=has(Measure, name=ScoreName.DRIFT))
@@ -45,7 +45,7 @@ class Drift:
                 scene.Panel("depths", y0=-0.1, y1=ROWS + 0.1, px=26 * ROWS),
             ],
             legend=[
-                ["cell:amount", "▪", "soft", "1 − cosine, the darker the farther apart"],
+                ["cell:amount", "▪", "soft", "1 − cosine; darker: farther apart"],
                 ["cell:chosen", "▣", "chosen", "a node of that depth was accepted"],
             ],
         )

@@ -162,13 +162,13 @@ class NoteBus:
         whole = sum(self.looked.values())
         counts = f"{many(self.sent, 'note')} sent, {many(self.taken_back, 'block')} taken back"
         if not whole:
-            return "Nobody reads notes here", f": the gates are closed. {counts}."
+            return "No stream reads notes here", f": the gates are closed. {counts}."
         plan = f"{100 * self.looked.get(PLANNER, 0.0) / whole:.0f} %"
         gates = ", ".join(f"{layer} {three_digits(gate)}" for layer, gate in self.gates.items())
         lets = f" Gates for notes: {gates}." if gates else ""
         by_stream = {stream: weight for stream, weight in self.looked.items() if stream != PLANNER}
         if not by_stream:
-            return "Only the planner's note is there", f": {counts}.{lets}"
+            return "Only the planner's note is on the bus", f": {counts}.{lets}"
         writer = max(by_stream, key=by_stream.get)
         share = f"{100 * by_stream[writer] / whole:.0f} %"
         lead = f"Of the streams, {writer} is read most"

@@ -45,7 +45,7 @@ class Plan:
             axis=None,
             clip=True,
             legend=[
-                ["cell:amount", "▪", "soft", "value, the darker the higher"],
+                ["cell:amount", "▪", "soft", "value; darker: higher"],
                 ["cell:chosen", "▣", "chosen", "taken"],
             ],
             overview=None,

@@ -85,7 +85,7 @@ class SuffixTree:
                 ["node:unreached", "○", "unreached", "drafted, never reached"],
                 ["node:resampled", "◆", "resampled", "the target's own instead"],
                 ["node:bonus", "★", "bonus", "bonus"],
-                ["node:pruned", "·", "pruned", "followed too, not drafted (in front: not matched)"],
+                ["node:pruned", "·", "pruned", "also followed, not drafted (in front: not matched)"],
                 [
                     "bar",
                     "▂",

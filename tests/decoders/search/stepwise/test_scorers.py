@@ -70,7 +70,7 @@ def test_words_are_counted_and_found():
 def test_what_a_scorer_lacks_is_said():
     assert "needs keywords" in scorers.unusable({"scorer": "keyword", "keywords": " ,"})
     table = TableModel(lambda text: [0.5, 0.5], 2)
-    assert "No reward head" in scorers.unscored({"scorer": "reward"}, table)
+    assert "has no reward head" in scorers.unscored({"scorer": "reward"}, table)
     assert scorers.unscored({"scorer": "json"}, table) is None
 
 

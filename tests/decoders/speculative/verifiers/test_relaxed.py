@@ -294,7 +294,7 @@ def test_an_infinite_divergence_is_said_in_words():
         v for step in found.steps for v in step.of(Verdict) if v.why and v.why[0].code == Code.DIVERGENCE
     ]
     said = [reason_of(v, found.vocabulary) for v in judged if v.why[0].numbers["apart"] is None]
-    assert "Target and draft are infinitely far apart here (kl): every token is refused." in said[0]
+    assert "Target and draft are infinitely far apart here (kl): every token is rejected." in said[0]
 
 
 @pytest.mark.parametrize("divergence", fuzzy.DIVERGENCES)

@@ -137,7 +137,7 @@ def test_numbers_of_logits():
     trace, trust = opened(dim)
     assert [finding.fault for finding in trust.faults] == [Fault.IMPROBABLE]
     assert "may be logits" in words.verdict(trust)
-    with pytest.raises(Refusal, match="no probabilities"):
+    with pytest.raises(Refusal, match="not probabilities"):
         old = changed(samples.LLAMA_OLD)
         old["completion_probabilities"][1]["probs"][0]["prob"] = 62.0
         unpack(json.dumps(old).encode())

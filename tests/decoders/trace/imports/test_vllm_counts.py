@@ -79,10 +79,10 @@ def test_an_answer_with_log_probabilities_is_a_lane_and_no_counts():
         ("num_drafts_total", "num_requests", "count no speculative decoding"),
         ("} 150.0", "} 400.0", "more tokens were accepted than drafted"),
         ("} 50.0", "} 90.0", "accepted in more rounds than there were"),
-        ("} 300.0", "} 300.5", "num_draft_tokens is no whole number"),
-        ("} 300.0", "} NaN", "num_draft_tokens is no whole number"),
-        ("} 300.0", "} -1", "num_draft_tokens is no whole number"),
-        ("} 300.0", "} 1e300", "num_draft_tokens is no whole number"),
+        ("} 300.0", "} 300.5", "num_draft_tokens is not a whole number"),
+        ("} 300.0", "} NaN", "num_draft_tokens is not a whole number"),
+        ("} 300.0", "} -1", "num_draft_tokens is not a whole number"),
+        ("} 300.0", "} 1e300", "num_draft_tokens is not a whole number"),
     ],
 )
 def test_what_cannot_be_believed_is_refused_in_a_sentence(old, new, sentence):
@@ -95,10 +95,10 @@ def test_a_server_that_has_drafted_nothing_says_so_and_odd_json_is_refused():
     with pytest.raises(ValueError, match="drafted nothing yet"):
         from_json(nothing)
     for odd in ("x", None, [], True, 10**400, {"path": "x"}):
-        with pytest.raises(ValueError, match="num_draft_tokens is no whole number"):
+        with pytest.raises(ValueError, match="num_draft_tokens is not a whole number"):
             from_json(nothing | {"num_drafts": 1, "num_draft_tokens": odd})
     for odd in ("x", {}, [1] * 65, [None], 3):
-        with pytest.raises(ValueError, match="num_accepted_tokens_per_pos is no whole number"):
+        with pytest.raises(ValueError, match="num_accepted_tokens_per_pos is not a whole number"):
             from_json(nothing | {"num_drafts": 1, "num_accepted_tokens_per_pos": odd})
     with pytest.raises(ValueError, match="other rounds than num_spec_steps"):
         from_json(REQUEST | {"num_spec_steps": 3})

@@ -54,7 +54,7 @@ def test_an_examination_that_is_left_gives_its_slots_back(events, with_draft, ru
 def test_what_cannot_be_examined_is_said(events):
     for name, drafted, sentence in (
         (None, 0, "Choose a draft"),
-        ("prompt_lookup", 0, "no model or head"),
+        ("prompt_lookup", 0, "without a model or head"),
         ("llama-tiny-fastdraft", 0, "has another tokenizer than the target"),
         ("prompt_lookup", 13, "a length from 0 to 12"),
     ):

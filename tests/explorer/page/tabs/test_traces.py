@@ -258,7 +258,7 @@ def test_a_file_is_opened_as_a_run_of_this_page_only_and_is_gone_then(tab, butto
     ("data", "says"),
     [
         (b"hello", "<b>.json was not opened. This file is not JSON and not recognised"),
-        (b'{"metrics": {}}', "<b>.json was not opened. This file is not recognised: it is no trace"),
+        (b'{"metrics": {}}', "<b>.json was not opened. This file is not recognised: it is not a trace"),
     ],
 )
 def test_what_cannot_be_opened_is_one_sentence_and_gone_too(tab, data, says):

@@ -214,7 +214,7 @@ def test_what_python_cannot_read_is_refused_and_harms_nobody(source):
     reader.start()
     reader.join()
     assert found[0] is not None
-    assert refusal("x" * 20_001) == "It is too long: a program may have 20,000 characters."
+    assert refusal("x" * 20_001) == "It is too long: a program may have at most 20,000 characters."
 
 
 def test_names_that_a_program_gives_itself_are_its_own_and_lead_nowhere():

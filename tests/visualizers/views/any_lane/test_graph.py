@@ -118,7 +118,7 @@ def test_of_a_search_what_was_never_opened_is_counted_and_not_drawn():
     marks, ops = fold(Graph, steps, [0], ["A", "b", "c", "d"])
     assert {m["node"] for m in of_kind(marks, "cell")} == {0, 2, 4} and marks["n5"]["kind"] == "node"
     assert marks["n5"]["state"] == marks["n4"]["state"] == "finished" and marks["n2"]["state"] == "chosen"
-    assert "2 more offered but never opened" in marks["heading"]["heading"], "1 and 3"
+    assert "2 more offered but never expanded" in marks["heading"]["heading"], "1 and 3"
     assert {m["node"] for m in of_kind(marks, "symbol")} == {2}
     assert not any("kind" in op and op["id"].startswith("n") for op in ops[0])
 

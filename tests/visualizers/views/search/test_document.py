@@ -38,7 +38,7 @@ def test_flags_curves_and_the_passage():
     assert [marks[f"e1.{row}"]["state"] for row in (1, 2)] == ["prompt", "chosen"]
     assert [marks[f"s{row}"]["role"] for row in range(3)] == ["soft", "ink", "ink"]
     assert marks["heading"]["lead"] == "1 prefix"
-    assert ops[0][-1]["say"] == "1 prefix, told apart by 2 tokens; 0 ends read."
+    assert ops[0][-1]["say"] == "1 prefix, distinguished by 2 tokens; 0 ends read."
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def test_states_are_what_became_of_them():
     assert marks["n1"]["note"] == "2 ways" and marks["n2"]["note"] == "1"
     links = [m for m in of_kind(marks, "edge") if m["state"] == "resampled"]
     assert [(m["x0"], m["x1"]) for m in links] == [(2, 1)]
-    assert any(op.get("say", "").startswith("Step 1: 0 opened, 2 in the queue") for op in ops[0])
+    assert any(op.get("say", "").startswith("Step 1: 0 expanded, 2 in the queue") for op in ops[0])
 
 
 def test_the_list_at_the_right_is_the_queue():

@@ -76,7 +76,7 @@ def test_what_is_out_of_sight_is_dotted_and_closed_gates_are_named():
     assert marks["w2.stream 2.1"]["fill"] == "dotted"
     closed = [[*plan(), *block(1, 1, 2, 1, {}, 1)]]
     marks, _ = fold(NoteBus, closed, [0, 0], WORDS)
-    assert marks["heading"]["lead"] == "Nobody reads notes here"
+    assert marks["heading"]["lead"] == "No stream reads notes here"
     assert len(of_kind(marks, "row")) == 3
 
 
