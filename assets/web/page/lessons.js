@@ -230,13 +230,13 @@ class Guide {
       of.querySelectorAll("[data-answer]").forEach((one) =>
         one.setAttribute("aria-pressed", String(one === button)),
       );
-      const told = this.card.querySelector(".answer"),
-        verdict = told.querySelector("b");
+      const explanation = this.card.querySelector(".answer"),
+        verdict = explanation.querySelector("b");
       if (verdict) verdict.textContent = button.dataset.verdict;
       (verdict ? button : this.card.querySelector(".inspect button") || this.next).focus({
         preventScroll: true,
       });
-      told.scrollIntoView({ block: "nearest" });
+      explanation.scrollIntoView({ block: "nearest" });
     }
   }
 }

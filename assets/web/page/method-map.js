@@ -54,7 +54,7 @@ function tell(map, method) {
   map.querySelector(".map-says a")?.remove();
   for (const lit of map.querySelectorAll(".lit")) lit.classList.remove("lit");
   map.classList.toggle("tracing", Boolean(method));
-  map.told = method;
+  map.described = method;
   if (!method) return;
   const [title, ...says] = method.getAttribute("aria-label").split(": ");
   const card = h("a", { href: method.getAttribute("href") }, "More about it");
@@ -163,7 +163,7 @@ for (const come of ["pointerover", "focusin"])
   document.addEventListener(come, (event) => {
     const map = mapOf(event.target),
       method = event.target.closest?.(".method");
-    if (map && !touched(event) && method !== map.told && (method || come === "pointerover"))
+    if (map && !touched(event) && method !== map.described && (method || come === "pointerover"))
       if (method || windowOf(map).contains(event.target)) tell(map, method);
   });
 
@@ -174,7 +174,7 @@ document.addEventListener("click", (event) => {
   const { map: act, family } = pressed.dataset;
   if (act) return acts[act](map);
   if (family) return bring(map, map.querySelector(`svg [data-family="${family}"]`));
-  const first = event.pointerType === "touch" && pressed !== map.told && pressed.matches(".method");
+  const first = event.pointerType === "touch" && pressed !== map.described && pressed.matches(".method");
   if (first) tell(map, pressed);
   if (first || moved > SLACK) return event.preventDefault();
   if (document.fullscreenElement) document.exitFullscreen();

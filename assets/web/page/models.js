@@ -27,11 +27,11 @@ page.isForeign = ({ data, choice }) => !data.shipped.names.includes(choice.targe
 // Tells the panel what its chat template renders; without a chat only that there is none any more.
 page.tellPrompt = function (tell) {
   const { app } = page;
-  let told = null;
+  let last = null;
   const look = () => {
     const prompt = app.chat ? app.bar.prompt.value.slice(0, app.data.limits.prompt) : "";
     const now = JSON.stringify({ models: app.choice, prompt, chat: app.chat });
-    if (now !== told && (told !== null || app.chat)) tell((told = now));
+    if (now !== last && (last !== null || app.chat)) tell((last = now));
   };
   app.on("state", look);
   look();

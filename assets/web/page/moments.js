@@ -167,8 +167,8 @@ page.Moments = class {
   // The inspector, of the moment that is on show.
   open(own) {
     const some = this.places.get(this.app.playback.position) ?? [],
-      told = some.find(({ lane, node }) => node !== null && (!own || lane === own));
-    if (told) this.app.inspector.show(told.lane, { node: told.node });
+      mark = some.find(({ lane, node }) => node !== null && (!own || lane === own));
+    if (mark) this.app.inspector.show(mark.lane, { node: mark.node });
   }
 
   // The whole run has been compared: from here on each picture opens at what its lane is about.

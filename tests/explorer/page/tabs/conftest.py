@@ -43,14 +43,14 @@ def run(runs):
 
 
 @pytest.fixture(scope="module")
-def told(run):
-    """told([(lane, number, shown)], {other fields}): the value of the hidden component."""
+def value_of(run):
+    """value_of([(lane, number, shown)], {other fields}): the value of the hidden component."""
 
-    def told(lanes: list, other: dict | None = None) -> str:
+    def value_of(lanes: list, other: dict | None = None) -> str:
         shown = [dict(zip(("lane", "number", "shown"), one, strict=True)) for one in lanes]
         return json.dumps({"session": ME, "run": run.id, "state": "done", "lanes": shown} | (other or {}))
 
-    return told
+    return value_of
 
 
 @pytest.fixture(scope="module")

@@ -38,21 +38,21 @@ def draw(runs):
     event = next(one for one in demo.fns.values() if one.name == "show_comparison")
 
     def drawn(value: str, look="light", charge="forwards", likelihood="mean", before=None) -> dict:
-        told = event.fn(value, look, charge, likelihood, before)
+        updates = event.fn(value, look, charge, likelihood, before)
         named = {"explorer-compared": "texts", "explorer-costs": "table"}
-        found = {named.get(one.elem_id, type(one).__name__): given for one, given in told.items()}
-        return found | {"figures": [given for one, given in told.items() if isinstance(one, gr.Plot)]}
+        found = {named.get(one.elem_id, type(one).__name__): given for one, given in updates.items()}
+        return found | {"figures": [given for one, given in updates.items() if isinstance(one, gr.Plot)]}
 
     return drawn
 
 
-def told(run, shown: int = 99, lanes=(0, 1, 2), session: str = ME) -> str:
+def value_of(run, shown: int = 99, lanes=(0, 1, 2), session: str = ME) -> str:
     said = [{"lane": lane, "number": n, "shown": shown} for n, lane in enumerate(lanes, 1)]
     return json.dumps({"session": session, "run": run.id, "state": "done", "lanes": said})
 
 
 def test_it_shows_the_texts_the_charts_and_the_costs_of_the_lanes_on_screen(draw, run):
-    made = draw(told(run))
+    made = draw(value_of(run))
     found = compare_lanes(run, [(0, 1, 99), (1, 2, 99), (2, 3, 99)])
     assert f'data-run="{run.id}"' in made["texts"] and made["texts"].count("<section") == 3
     assert made["Column"].visible and len(made["figures"]) == 7
@@ -60,34 +60,34 @@ def test_it_shows_the_texts_the_charts_and_the_costs_of_the_lanes_on_screen(draw
     captions = [figure.layout.meta["caption"] for figure in made["figures"]]
     assert captions[0].startswith("Tokens reached by target forwards") and "lane 1 has 12" in captions[0]
     assert str(found["lanes"][1]["parting"]["position"]) in captions[2]
-    dark = draw(told(run), look="dark")["figures"][0]
+    dark = draw(value_of(run), look="dark")["figures"][0]
     assert (
         dark.layout.template.layout.paper_bgcolor != made["figures"][0].layout.template.layout.paper_bgcolor
     )
 
 
 def test_it_follows_the_slider_the_lanes_and_the_choices(draw, run):
-    table = draw(told(run, 3))["table"]
+    table = draw(value_of(run, 3))["table"]
     steps = table["headers"].index("steps")
     assert [row[steps] for row in table["data"]] == [3, 3, 3]
     assert table["headers"][1] == "tokens / target forward"
-    assert len(draw(told(run, 3, lanes=(0, 1)))["figures"]) == 4, "neither lane drafts"
+    assert len(draw(value_of(run, 3, lanes=(0, 1)))["figures"]) == 4, "neither lane drafts"
     for charge, words in CHARGES.items():
-        tokens, likely, *_ = draw(told(run), charge=charge)["figures"]
+        tokens, likely, *_ = draw(value_of(run), charge=charge)["figures"]
         assert tokens.layout.xaxis.title.text == words and likely.layout.xaxis.title.text.startswith(words)
-    total = draw(told(run), likelihood="total")["figures"][1]
+    total = draw(value_of(run), likelihood="total")["figures"][1]
     assert total.layout.meta["caption"].startswith("Σ log p")
 
 
 def test_nothing_is_drawn_again_where_nothing_has_changed(draw, run):
-    first = draw(told(run))
-    again = draw(told(run).replace('"done"', '"stopped"'), before=first["State"])
+    first = draw(value_of(run))
+    again = draw(value_of(run).replace('"done"', '"stopped"'), before=first["State"])
     assert again == {"State": first["State"], "figures": []}
-    assert draw(told(run, 5), before=first["State"])["figures"]
+    assert draw(value_of(run, 5), before=first["State"])["figures"]
 
 
 def test_without_a_run_of_these_settings_it_shows_no_numbers_and_says_what_to_do(draw, run):
-    for value in ("", told(run, lanes=())):
+    for value in ("", value_of(run, lanes=())):
         made = draw(value, before=("of another run",))
         assert compare.NO_RUN in made["texts"] and 'data-run=""' in made["texts"]
         assert not made["Column"].visible and made["State"] is None and made["figures"] == []
@@ -95,7 +95,7 @@ def test_without_a_run_of_these_settings_it_shows_no_numbers_and_says_what_to_do
 
 @pytest.mark.parametrize("odd", ["nonsense", "[]", '{"session": 3}', "\ud800", "<script>"])
 def test_nonsense_and_another_sessions_run_are_a_sentence(draw, run, odd):
-    made = draw(told(run, session=STRANGER))
+    made = draw(value_of(run, session=STRANGER))
     assert GONE in made["texts"] and not made["Column"].visible
     made = draw(odd)
     assert made["texts"].endswith(".</p></div>") and "<script>" not in made["texts"]

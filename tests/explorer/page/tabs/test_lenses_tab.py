@@ -32,10 +32,10 @@ def show(events):
     return show
 
 
-def test_the_grid_follows_the_step_on_screen(show, told, run):
+def test_the_grid_follows_the_step_on_screen(show, value_of, run):
     trace = run.records[0].trace
     for steps in (2, 99):
-        seen = show(told([(0, 1, steps)]), "logit", {"positions": 64, "colour": "entropy"})
+        seen = show(value_of([(0, 1, steps)]), "logit", {"positions": 64, "colour": "entropy"})
         (plot,) = seen["plots"]
         tokens = len(trace.prompt) + min(steps, len(trace.output()))
         assert len(plot.data[0].z[0]) == min(64, tokens) and len(plot.data[0].z) == 3
@@ -54,35 +54,37 @@ def test_of_a_search_the_best_text_so_far_is_read(tiny_model, prompt):
     assert tab.best_so_far(trace, []) == []
 
 
-def test_options_of_a_picture_cost_no_forward(show, told, monkeypatch):
-    first = show(told(ALL), "flow", {"positions": 8, "tau": 0.0})
+def test_options_of_a_picture_cost_no_forward(show, value_of, monkeypatch):
+    first = show(value_of(ALL), "flow", {"positions": 8, "tau": 0.0})
     assert len(first["plots"]) == 3
     monkeypatch.setattr(tab, "look", None)  # another forward would fail
-    other = show(told(ALL), "flow", {"positions": 8, "tau": 0.3, "layer": 2})
+    other = show(value_of(ALL), "flow", {"positions": 8, "tau": 0.3, "layer": 2})
     edges = [int(caption(seen["plots"][0]).split(": ")[1].split(" ")[0]) for seen in (first, other)]
     assert edges[1] < edges[0] and "Layer 2" in other["plots"][1].layout.title.text
 
 
-def test_a_token_of_the_inspector_is_read_from_what_stands_before_it(show, told, run):
+def test_a_token_of_the_inspector_is_read_from_what_stands_before_it(show, value_of, run):
     trace = run.records[1].trace
     node = next(iter(trace.nodes())) + len(trace.prompt) + 3
     asked = json.dumps({"run": run.id, "lane": 1, "node": node})
-    seen = show(told(ALL), "logit", {"positions": 64}, asked=asked)
+    seen = show(value_of(ALL), "logit", {"positions": 64}, asked=asked)
     before, text = tab.before_token(trace, node)
     assert len(seen["plots"][0].data[0].z[0]) == len(before) >= len(trace.prompt)
     assert f"in lane 2, at position {len(before)}." in seen["says"]
     assert tab.before_token(trace, 2)[0] == trace.prompt[:2]
     first = json.dumps({"run": run.id, "lane": 1, "node": 0})
-    assert show(told(ALL), "logit", {}, asked=first)["says"] == tab.NOTHING_BEFORE
+    assert show(value_of(ALL), "logit", {}, asked=first)["says"] == tab.NOTHING_BEFORE
 
 
-def test_what_cannot_be_looked_at_is_said(show, told):
+def test_what_cannot_be_looked_at_is_said(show, value_of):
     assert show(on_screen.NO_RUN, "logit", {})["says"] == tab.NONE
     assert show("", "logit", {})["says"] == on_screen.READING  # nobody knows yet whether there is a lane
-    assert show(told([], {"run": "gone"}), "logit", {})["says"] == tab.escaped(GONE)
-    assert show(told(ALL), "logit", {"positions": 0})["says"].startswith("positions must be a whole number")
-    assert "No tuned lens is trained for" in show(told(ALL), "tuned", {})["says"]
-    assert "DecoderLens reads an encoder-decoder, and none" in show(told(ALL), "decoder", {})["says"]
+    assert show(value_of([], {"run": "gone"}), "logit", {})["says"] == tab.escaped(GONE)
+    assert show(value_of(ALL), "logit", {"positions": 0})["says"].startswith(
+        "positions must be a whole number"
+    )
+    assert "No tuned lens is trained for" in show(value_of(ALL), "tuned", {})["says"]
+    assert "DecoderLens reads an encoder-decoder, and none" in show(value_of(ALL), "decoder", {})["says"]
 
 
 def test_chips_hear_after_how_many_layers_their_token_is_settled(runs, loader, run):

@@ -43,16 +43,16 @@ def seen(updates: dict) -> dict:
     return found
 
 
-def test_any_lane_is_shown_and_the_first_that_drafts_at_first(events, told):
-    value = told([(0, 1, 99), (1, 2, 99)])
+def test_any_lane_is_shown_and_the_first_that_drafts_at_first(events, value_of):
+    value = value_of([(0, 1, 99), (1, 2, 99)])
     for wanted, index in ((None, 1), (0, 0), (1, 1)):
         made = seen(events["show_spans"](value, "light", wanted, None))
         assert made["lane"].value == index and made["lane"].visible
         assert made["tables"][0][-1][0] == "the whole text"
 
 
-def test_nothing_is_drawn_again_while_nothing_changes(events, told):
-    value = told([(0, 1, 99)])
+def test_nothing_is_drawn_again_while_nothing_changes(events, value_of):
+    value = value_of([(0, 1, 99)])
     first = events["show_spans"](value, "light", None, None)
     moment = next(value for part, value in first.items() if isinstance(part, gr.State))
     assert list(events["show_spans"](value, "light", None, moment).values()) == [moment]
@@ -63,13 +63,13 @@ def test_without_a_run_it_says_what_to_do(events):
         assert seen(events["show_spans"](value, "light", None, None))["words"] == [words]
 
 
-def test_a_text_without_a_loop_has_nothing_to_leave(events, told):
-    made = seen(events["show_exits"](told([(0, 1, 2)]), "light", None, *VALUES))
+def test_a_text_without_a_loop_has_nothing_to_leave(events, value_of):
+    made = seen(events["show_exits"](value_of([(0, 1, 2)]), "light", None, *VALUES))
     assert made["words"] == [leave_loop.escaped(leave_loop.NO_LOOP)] and made["columns"] == [False]
 
 
-def test_each_processor_is_computed_along_the_loop(events, told, looping):
-    value = told([(0, 1, 99)], {"run": looping})
+def test_each_processor_is_computed_along_the_loop(events, value_of, looping):
+    value = value_of([(0, 1, 99)], {"run": looping})
     found = seen(events["show_spans"](value, "light", None, None))
     assert any("3 tokens are written 8 times" in words for words in found["words"])
     made = seen(events["show_exits"](value, "light", None, *VALUES))
@@ -78,8 +78,8 @@ def test_each_processor_is_computed_along_the_loop(events, told, looping):
     assert made["words"][0].startswith("**Sampling from the target itself leaves this loop with p ")
 
 
-def test_a_value_that_no_processor_takes_is_refused_with_a_sentence(events, told, looping):
-    value = told([(0, 1, 99)], {"run": looping})
+def test_a_value_that_no_processor_takes_is_refused_with_a_sentence(events, value_of, looping):
+    value = value_of([(0, 1, 99)], {"run": looping})
     made = seen(events["show_exits"](value, "light", None, -1.0, *VALUES[1:]))
     assert "temperature" in made["words"][0] and made["columns"] == [False]
     made = seen(events["show_exits"](value, "light", None, *[None] * len(VALUES)))

@@ -40,8 +40,8 @@ def buttons(update: dict) -> list[bool]:
     return [value.visible for one, value in update.items() if isinstance(one, gr.Button)]
 
 
-def test_seeds_are_counted_one_by_one_as_lanes_write_them(events, loader, run, told):
-    made = pages(events["count_seeds"], told(ALL), "light", 1, 200, 2, 1.0, True)
+def test_seeds_are_counted_one_by_one_as_lanes_write_them(events, loader, run, value_of):
+    made = pages(events["count_seeds"], value_of(ALL), "light", 1, 200, 2, 1.0, True)
     trace = run.records[1].trace
     own = Proof(
         "speculative", trace.prompt, loader.models, {**trace.parameters, "temperature": 1.0}, 2, 200, True
@@ -55,20 +55,20 @@ def test_seeds_are_counted_one_by_one_as_lanes_write_them(events, loader, run, t
     assert figure.layout.title.text == "<b>Distance to the target's distribution</b>"
 
 
-def test_a_test_that_is_left_counts_no_further(events, runs, told, monkeypatch):
+def test_a_test_that_is_left_counts_no_further(events, runs, value_of, monkeypatch):
     seeds = []
     counted = Proof.advance
     monkeypatch.setattr(Proof, "advance", lambda proof, s: (counted(proof, s), seeds.append(proof.done)))
-    pages(events["count_seeds"], told(ALL), "light", 1, 4000, 2, 1.0, False, most=2)
+    pages(events["count_seeds"], value_of(ALL), "light", 1, 4000, 2, 1.0, False, most=2)
     runs.on_worker(lambda: None).result()
     before = list(seeds)
     runs.on_worker(lambda: None).result()
     assert 0 < before[-1] < 4000 and seeds == before
 
 
-def test_what_cannot_be_tested_is_said(events, runs, loader, run, told):
+def test_what_cannot_be_tested_is_said(events, runs, loader, run, value_of):
     def said(lanes=ALL, wanted=1, samples=200, length=2, temperature=1.0, other=None) -> str:
-        asked = (told(lanes, other), "light", wanted, samples, length, temperature, False)
+        asked = (value_of(lanes, other), "light", wanted, samples, length, temperature, False)
         made = pages(events["count_seeds"], *asked)
         assert buttons(made[-1]) == [True, False] and len(made) == 2
         return words(made[-1]).replace("\\", "")
@@ -78,7 +78,7 @@ def test_what_cannot_be_tested_is_said(events, runs, loader, run, told):
     assert said(lanes=[(0, 1, 9)]) == losslessness.NO_LANE
     assert said(samples=None) == "Enter the number of seeds and the number of tokens per seed."
     assert "gone" in said(other={"run": "other"}) and "gone" in said(other={"session": "you" * 8})
-    found = screen(runs, told(ALL))
+    found = screen(runs, value_of(ALL))
     with pytest.raises(ValueError) as refused:
         begin(runs, loader, found, found.lanes[0], 1.0, 200, 2, False)
     assert str(refused.value) == (

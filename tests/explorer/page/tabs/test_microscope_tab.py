@@ -42,10 +42,10 @@ def answer(updates: dict) -> dict:
     return seen
 
 
-def test_a_lane_that_drafts_is_shown_whatever_is_asked_for(events, run, told):
+def test_a_lane_that_drafts_is_shown_whatever_is_asked_for(events, run, value_of):
     report = speculation_report.microscope(run.records[1].trace)
     for wanted in (None, 0, 1, 3):
-        seen = answer(events["show_lane"](told(ALL), "light", wanted, None))
+        seen = answer(events["show_lane"](value_of(ALL), "light", wanted, None))
         assert seen["radio"].value == 1 and seen["radio"].visible is False  # no choice: one lane drafts
         assert len(seen["figures"]) == len(tab.FIRST) and seen["shown"] == [True]
         others = answer(events["show_others"]("light", seen["states"][-1]))
@@ -61,43 +61,48 @@ def test_a_lane_that_drafts_is_shown_whatever_is_asked_for(events, run, told):
         assert names == [one["name"] for one in report["metrics"]]
 
 
-def test_every_rejection_is_counted_with_its_cause_wherever_the_slider_stands(events, run, told):
+def test_every_rejection_is_counted_with_its_cause_wherever_the_slider_stands(events, run, value_of):
     drafted = drafted_tokens(run.records[1].trace)
     rejected = [row for row in drafted if row["fate"] == "rejected"]
     for shown in (99, 2):
-        made = events["show_rejections"](told([(1, 2, shown)]), 1, "cause", "", "position", None)
+        made = events["show_rejections"](value_of([(1, 2, shown)]), 1, "cause", "", "position", None)
         says, _, causes, *_ = made.values()
         assert sum(row[1] for row in causes) == len(rejected) and {row[0] for row in causes} <= set(CAUSES)
         assert f"{len(rejected)} of {len(drafted)} " in says
-    for value in ("", told(ALL, {"session": STRANGER}), told([(0, 1, 99)])):
+    for value in ("", value_of(ALL, {"session": STRANGER}), value_of([(0, 1, 99)])):
         says, body, listed = events["show_rejections"](value, None, "cause", "", "position", None).values()
         assert says == "" and body.visible is False and listed == []
 
 
-def test_what_is_shown_follows_the_slider_and_the_theme_and_stays_while_nothing_changes(events, run, told):
-    first = events["show_lane"](told(ALL), "light", None, None)
+def test_what_is_shown_follows_the_slider_and_the_theme_and_stays_while_nothing_changes(
+    events, run, value_of
+):
+    first = events["show_lane"](value_of(ALL), "light", None, None)
     key = answer(first)["states"][0]
-    for value in (told(ALL, {"state": "stopped"}), told([(0, 1, 2), (1, 2, 99)])):  # another lane's slider
+    for value in (
+        value_of(ALL, {"state": "stopped"}),
+        value_of([(0, 1, 2), (1, 2, 99)]),
+    ):  # another lane's slider
         same = events["show_lane"](value, "light", None, key)
         assert answer(same)["states"] == [key] and len(same) == 1
-    early = answer(events["show_lane"](told([(1, 2, 1)]), "light", None, key))
+    early = answer(events["show_lane"](value_of([(1, 2, 1)]), "light", None, key))
     report = speculation_report.microscope(run.records[1].trace, 1)
     assert f"**{tab.escaped(report['sentence'])}**" in early["words"]
-    dark = answer(events["show_lane"](told(ALL), "dark", None, key))
+    dark = answer(events["show_lane"](value_of(ALL), "dark", None, key))
     grounds = {one.layout.template.layout.paper_bgcolor for one in dark["figures"].values()}
     assert grounds == {theme("dark").surface["bg"]}
-    none = answer(events["show_lane"](told([(1, 2, 0)]), "light", None, key))
+    none = answer(events["show_lane"](value_of([(1, 2, 0)]), "light", None, key))
     assert none["shown"] == [False] and "**This lane has drafted nothing so far.**" in none["words"]
 
 
 @pytest.mark.parametrize("name", ["show_lane", "show_shapes", "show_machine"])
-def test_a_stranger_and_nonsense_are_told_so_in_a_sentence(events, told, name):
+def test_a_stranger_and_nonsense_are_told_so_in_a_sentence(events, value_of, name):
     rest = {"show_lane": [None, None], "show_shapes": [None, "1", 0], "show_machine": [False, *NUMBERS]}[name]
     for value, sentence in (
-        (told(ALL, {"session": STRANGER}), GONE),
-        (told(ALL, {"run": "other"}), GONE),
+        (value_of(ALL, {"session": STRANGER}), GONE),
+        (value_of(ALL, {"run": "other"}), GONE),
         ("nonsense", "The body is not JSON"),
-        (told([(9, 1, 1)]), "There is no lane 10"),
+        (value_of([(9, 1, 1)]), "There is no lane 10"),
         (json.dumps({"run": 3}), "session is missing"),
     ):
         seen = answer(events[name](value, "light", *rest))
@@ -105,8 +110,8 @@ def test_a_stranger_and_nonsense_are_told_so_in_a_sentence(events, told, name):
         assert len(seen["words"]) == 1 and sentence in seen["words"][0].replace("\\", "")
 
 
-def test_without_a_lane_that_drafts_it_says_what_to_do(events, told):
-    for value in (NO_RUN, told([]), told([(0, 1, 99)])):
+def test_without_a_lane_that_drafts_it_says_what_to_do(events, value_of):
+    for value in (NO_RUN, value_of([]), value_of([(0, 1, 99)])):
         seen = answer(events["show_lane"](value, "light", 1, None))
         assert seen["words"] == [tab.NONE] and seen["shown"] == [False] and not seen["figures"]
         assert answer(events["show_shapes"](value, "light", 1, "1", 0))["shown"] == [False]
@@ -130,9 +135,9 @@ def test_metrics_are_counts_shares_and_lists():
 # ---- other shapes ------------------------------------------------------------------------------------
 
 
-def test_other_shapes_are_those_that_are_typed(events, run, told):
+def test_other_shapes_are_those_that_are_typed(events, run, value_of):
     found = what_if.what_if(run.records[1].trace, 99, [2, 1], 0.1)
-    seen = answer(events["show_shapes"](told(ALL), "light", None, "2, 1", 0.1))
+    seen = answer(events["show_shapes"](value_of(ALL), "light", None, "2, 1", 0.1))
     assert len(seen["figures"]) == 2 and seen["shown"] == [True]
     table = {row[0]: row for row in seen["tables"][0]}
     assert table["this lane, measured"][1] == f"{found['run']['tokens']:.2f}"
@@ -143,15 +148,15 @@ def test_other_shapes_are_those_that_are_typed(events, run, told):
     assert sum(name.startswith("chain of 5 (as in this lane)") for name in names) == 1
     assert found["run"]["deepest"] == max(row["depth"] for row in drafted_tokens(run.records[1].trace))
     for widths in ("", "two", "3 x", "1 " * 500, "²", None):
-        said = answer(events["show_shapes"](told(ALL), "light", None, widths, 0))
+        said = answer(events["show_shapes"](value_of(ALL), "light", None, widths, 0))
         assert "Write one to 32 whole numbers" in said["words"][0] and said["shown"] == [False]
     for below in (None, 2.0, -1.0):
-        said = answer(events["show_shapes"](told(ALL), "light", None, "1", below))
+        said = answer(events["show_shapes"](value_of(ALL), "light", None, "1", below))
         assert "Stop below takes a probability from 0 to 1" in said["words"][0]
     assert what_if.levels("3 2,1") == [3, 2, 1]
 
 
-def test_a_chain_is_called_fastest_only_where_no_other_can_be_as_fast(events, run, told):
+def test_a_chain_is_called_fastest_only_where_no_other_can_be_as_fast(events, run, value_of):
     found = what_if.what_if(run.records[1].trace, 99, [2, 1], 0.1)
     chains = [row | {"speedup": [1.0, 1.5]} for row in found["chains"]]
     chains[2] |= {"speedup": [1.4, 1.4]}
@@ -169,16 +174,16 @@ def test_a_chain_is_called_fastest_only_where_no_other_can_be_as_fast(events, ru
 # ---- another machine ---------------------------------------------------------------------------------
 
 
-def test_the_figures_of_a_machine_are_those_that_are_typed(events, told):
+def test_the_figures_of_a_machine_are_those_that_are_typed(events, value_of):
     device, target, draft = other_machine.parse_fields(NUMBERS, True)
     assert (target, draft) == (TARGET, DRAFT) and device.apart
     assert device.bandwidth == DEVICES["data-centre GPU"].bandwidth
-    seen = answer(events["show_machine"](told(ALL), "light", False, *NUMBERS))
+    seen = answer(events["show_machine"](value_of(ALL), "light", False, *NUMBERS))
     assert len(seen["figures"]) == 3 and seen["shown"] == [True]
     assert [row[0] for row in seen["tables"][0]] == ["1 Greedy", "2 Speculative decoding"]
     assert all(len(row) == len(other_machine.HEADERS) for row in seen["tables"][0])
     assert seen["tables"][0][0][2] == "1"  # greedy is plain decoding
-    empty = answer(events["show_machine"](told([(0, 1, 0)]), "light", False, *NUMBERS))
+    empty = answer(events["show_machine"](value_of([(0, 1, 0)]), "light", False, *NUMBERS))
     assert empty["tables"] == [[["1 Greedy", *[other_machine.DASH] * 5]]]
 
 
@@ -191,9 +196,9 @@ def test_the_figures_of_a_machine_are_those_that_are_typed(events, told):
         (5, 1e30, "parameters takes a number from 1e-09 to 1e+09, in billion."),
     ],
 )
-def test_a_figure_that_no_machine_has_is_told(events, told, at, value, sentence):
+def test_a_figure_that_no_machine_has_is_told(events, value_of, at, value, sentence):
     numbers = [*NUMBERS[:at], value, *NUMBERS[at + 1 :]]
-    seen = answer(events["show_machine"](told(ALL), "light", False, *numbers))
+    seen = answer(events["show_machine"](value_of(ALL), "light", False, *numbers))
     assert seen["words"] == [other_machine.escaped(sentence)] and seen["shown"] == [False]
 
 

@@ -9,8 +9,8 @@ from explorer.schema import Malformed
 STRANGER = "you" * 8
 
 
-def test_lanes_are_those_of_the_run_with_the_steps_that_are_shown(runs, run, told):
-    found = screen(runs, told([(1, 1, 1), (0, 2, 99)]))
+def test_lanes_are_those_of_the_run_with_the_steps_that_are_shown(runs, run, value_of):
+    found = screen(runs, value_of([(1, 1, 1), (0, 2, 99)]))
     assert found.run is run and [(one.index, one.number, one.count) for one in found.lanes] == [
         (1, 1, 1),
         (0, 2, len(run.records[0].rows)),
@@ -19,17 +19,17 @@ def test_lanes_are_those_of_the_run_with_the_steps_that_are_shown(runs, run, tol
     assert screen(runs, "") is None and screen(runs, NO_RUN) is None
 
 
-def test_a_key_changes_with_what_is_shown_and_with_nothing_else(runs, told):
-    key = screen(runs, told([(1, 1, 1)])).key
-    assert key == screen(runs, told([(1, 1, 1)], {"state": "running"})).key
+def test_a_key_changes_with_what_is_shown_and_with_nothing_else(runs, value_of):
+    key = screen(runs, value_of([(1, 1, 1)])).key
+    assert key == screen(runs, value_of([(1, 1, 1)], {"state": "running"})).key
     for lanes in ([(1, 1, 2)], [(1, 2, 1)], [(0, 1, 1)], []):
-        assert key != screen(runs, told(lanes)).key
+        assert key != screen(runs, value_of(lanes)).key
 
 
-def test_a_run_of_a_stranger_is_as_one_that_is_gone(runs, told):
+def test_a_run_of_a_stranger_is_as_one_that_is_gone(runs, value_of):
     for other in ({"session": STRANGER}, {"run": "no such run"}):
         with pytest.raises(ValueError) as said:
-            screen(runs, told([(0, 1, 1)], other))
+            screen(runs, value_of([(0, 1, 1)], other))
         assert str(said.value) == GONE
 
 
@@ -48,14 +48,14 @@ def test_a_run_of_a_stranger_is_as_one_that_is_gone(runs, told):
         {"lanes": [{"lane": 0, "number": 1, "shown": 1}] * 5},
     ],
 )
-def test_nonsense_is_refused_in_a_sentence(runs, told, odd):
+def test_nonsense_is_refused_in_a_sentence(runs, value_of, odd):
     with pytest.raises(Malformed) as said:
-        screen(runs, told([(0, 1, 1)], odd) if isinstance(odd, dict) else odd)
+        screen(runs, value_of([(0, 1, 1)], odd) if isinstance(odd, dict) else odd)
     assert str(said.value).endswith(".") and len(str(said.value)) < 200
 
 
-def test_a_lane_that_is_not_there_and_two_of_one_number_are_told(runs, told):
+def test_a_lane_that_is_not_there_and_two_of_one_number_are_told(runs, value_of):
     with pytest.raises(ValueError, match="There is no lane 3"):
-        screen(runs, told([(2, 1, 1)]))
+        screen(runs, value_of([(2, 1, 1)]))
     with pytest.raises(ValueError, match="same number; reload"):
-        screen(runs, told([(0, 1, 1), (1, 1, 1)]))
+        screen(runs, value_of([(0, 1, 1), (1, 1, 1)]))

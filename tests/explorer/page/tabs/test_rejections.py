@@ -25,10 +25,10 @@ def picked(row: int, first: object = "") -> gr.SelectData:
     return gr.SelectData(None, {"index": [row, 0], "value": first, "row_value": [first]})
 
 
-def shown(events, told, **given) -> dict:
+def shown(events, value_of, **given) -> dict:
     """What the section shows, by the name of its parts."""
     asked = {
-        "on": told(ALL),
+        "on": value_of(ALL),
         "lane": None,
         "by": "cause",
         "words": "",
@@ -59,11 +59,11 @@ def test_in_quotes_the_filter_keeps_the_tokens_of_one_group():
     assert filtered(odd, '"""') == odd and filtered(ROWS, '""') == []
 
 
-def test_the_groups_are_by_cause_by_token_or_by_kind_and_a_click_keeps_one(events, run, told):
+def test_the_groups_are_by_cause_by_token_or_by_kind_and_a_click_keeps_one(events, run, value_of):
     rows, rejected = drafted_tokens(run.records[1].trace), rejections(run)
     assert rejected
     for by in ("cause", "token", "class"):
-        made = shown(events, told, by=by)
+        made = shown(events, value_of, by=by)
         assert sum(group[1] for group in made["groups"]) == len(rejected) == len(made["listed"])
         for name, many, of, *_ in made["groups"]:
             own = [row for row in rows if row[by] == name]
@@ -72,17 +72,17 @@ def test_the_groups_are_by_cause_by_token_or_by_kind_and_a_click_keeps_one(event
             every = f"{len(rejected)} rejections" if by == "cause" else f"{len(tested)} tested"
             assert of == f"{many} of {every}"
         words = events["keep_group"](picked(0, made["groups"][0][0]))
-        kept = shown(events, told, by=by, words=words)
+        kept = shown(events, value_of, by=by, words=words)
         assert len(kept["listed"]) == made["groups"][0][1] and words == f'"{made["groups"][0][0]}"'
         assert kept["table"].label == f"{len(kept['listed'])} of {len(rejected)} rejected tokens" or (
             len(kept["listed"]) == len(rejected)
         )
 
 
-def test_the_table_is_of_the_whole_run_and_the_step_only_dims_what_comes_later(events, run, told):
+def test_the_table_is_of_the_whole_run_and_the_step_only_dims_what_comes_later(events, run, value_of):
     rejected = rejections(run)
     middle = rejected[len(rejected) // 2]["step"]
-    made = shown(events, told, on=told([(1, 2, middle)]))
+    made = shown(events, value_of, on=value_of([(1, 2, middle)]))
     table = made["table"].value
     assert made["listed"] == [row["node"] for row in rejected]
     dim = [LATER in style[0] for style in table["metadata"]["styling"]]
@@ -109,16 +109,16 @@ def test_rows_are_sorted_and_unknown_numbers_come_last():
     assert in_order(rows, "position") == rows
 
 
-def test_a_click_opens_a_row_the_arrows_walk_on_and_its_round_can_be_opened(events, run, told):
-    rejected, made = rejections(run), shown(events, told)
+def test_a_click_opens_a_row_the_arrows_walk_on_and_its_round_can_be_opened(events, run, value_of):
+    rejected, made = rejections(run), shown(events, value_of)
     assert f"step {rejected[0]['step']}" in made["card"]  # the first is open
-    node, html = events["pick_row"](told(ALL), None, made["listed"], picked(1)).values()
+    node, html = events["pick_row"](value_of(ALL), None, made["listed"], picked(1)).values()
     assert node == rejected[1]["node"]
     assert f"step {rejected[1]['step']}" in html and rejected[1]["token"] in html
     assert "<button" not in html  # nothing that does nothing
-    place = json.loads(events["open_row"](told(ALL), None, made["listed"], node))
+    place = json.loads(events["open_row"](value_of(ALL), None, made["listed"], node))
     assert place == {"lane": 2, "step": rejected[1]["step"], "node": node}
-    kept = shown(events, told, node=node)
+    kept = shown(events, value_of, node=node)
     styles = [HERE in style[0] for style in kept["table"].value["metadata"]["styling"]]
     assert node in kept["listed"] and styles.index(True) == 1 and sum(styles) == 1
     assert walked([1, 2, 3], 2, 1) == 3 == walked([1, 2, 3], 3, 1)
@@ -126,9 +126,9 @@ def test_a_click_opens_a_row_the_arrows_walk_on_and_its_round_can_be_opened(even
     assert walked([], 2, 1) is None and walked([4, 5], None, 0) == 4 and walked([4, 5], None, 1) == 5
 
 
-def test_nonsense_opens_nothing(events, told):
+def test_nonsense_opens_nothing(events, value_of):
     for odd in (picked(99), picked(-5)):
-        events["pick_row"](told(ALL), None, [], odd)
-        assert events["open_row"](told(ALL), None, [], None) == ""
+        events["pick_row"](value_of(ALL), None, [], odd)
+        assert events["open_row"](value_of(ALL), None, [], None) == ""
     for value in ("", "nonsense"):
         assert events["open_row"](value, 9, [3], 3) == ""
