@@ -23,6 +23,8 @@ from visualizers.scene.words import probability
 FAR = 10**6  # beyond any column
 LABELLED = 8  # with more branches only the spine and the front are labelled
 APART = 0.3  # rows between two finished hypotheses of one parent
+# Parameters that say how many texts there are at a time; of a search under several plans, under each plan.
+SIDE_BY_SIDE = ("num_beams", "num_return_sequences", "num_samples", "passages", "population")
 DEAD_AT_BIRTH = ("pruned", "rejected", "never reached", "merged")
 
 
@@ -41,13 +43,12 @@ RANKED = {
 
 @view("beam_tree", "Beam tree", reads=has(Rank, name=RANKED))
 class BeamTree:
-    """x counts generated tokens from 1 (0: the end of the prompt), y is one of `num_beams` rows."""
+    """x counts generated tokens from 1 (0: the end of the prompt), y rows: one for each text at a time."""
 
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
-        self.rows = max(
-            int(header.number(k, 1)) or 1 for k in ("num_beams", "num_return_sequences", "population")
-        )
+        side_by_side = max(int(header.number(name, 1)) or 1 for name in SIDE_BY_SIDE)
+        self.rows = side_by_side * (int(header.number("num_plans", 1)) or 1)
         self.slots = Slots(self.rows, self.nodes.root, int(header.number("num_beam_groups", 1)) or 1)
         self.group: dict[int, int] = {self.nodes.root: 0}  # placed node -> its group
         self.level: dict[int, str] = {}  # node -> the group that a score names

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+import decoding_explorer
 from decoders.trace.events import Commit, Propose, Step, Verdict
 from decoders.trace.scores import Rank
 from tests.helpers.view_folding import fold, of_kind, vocabulary
@@ -127,6 +128,17 @@ def test_several_samples_without_scores_get_a_row_each():
     steps = [[propose(2, 1), propose(3, 1, 3)], [propose(4, 2), propose(5, 3)]]
     marks, _ = run(steps, num_beams=1, num_return_sequences=2)
     assert marks["n4"]["y"] == marks["n2"]["y"] != marks["n3"]["y"] == marks["n5"]["y"]
+
+
+@pytest.mark.parametrize("name", ["beam", "edu_plans", "first_finish", "mbr"])
+def test_recorded_searches_have_a_row_for_each_text_at_a_time(name):
+    trace = decoding_explorer.open(f"assets/examples/methods/{name}.json.gz")
+    view = BeamTree(Header.of(trace))
+    rows = view.head().rows
+    for step in trace.steps:
+        view.feed(step)
+    lowest = max(view.slots.row.values())
+    assert rows - 2 < lowest < rows  # finished texts hang half a row below their parent
 
 
 def test_slots_give_the_best_child_its_parents_row_and_others_the_nearest():
