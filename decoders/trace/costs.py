@@ -103,7 +103,8 @@ class Costs:
     shared_tokens: int = 0
     accepted: int = 0
     new_tokens: int = 0
-    logprob: float = 0.0
+    logprob: float = 0.0  # of the committed tokens whose log-probability is known
+    unknown: int = 0  # committed tokens whose log-probability is not
     log_kept: float | None = None
     slots: int | None = None
     best: int | None = None  # node of the newest candidate of rank 1
@@ -196,6 +197,7 @@ class Costs:
         self.new_tokens += len(event.nodes)
         self.final.update(event.nodes)
         self.logprob += math.fsum(x for x in event.logprobs if x is not None)
+        self.unknown += event.logprobs.count(None)
         if event.nodes:
             self.tip = now.committed = event.nodes[-1]
 

@@ -96,8 +96,8 @@ def table_row(costs: Costs, ended: str | None = None) -> list[dict]:
         "draft tokens": costs.draft_tokens or None,
         "tokens / target forward": tokens / costs.target_forwards if costs.target_forwards else None,
         "tokens/s": tokens / costs.seconds if tokens and costs.seconds > 0 else None,
-        "Σ log p": logprob if tokens else None,
-        "log p / token": logprob / tokens if tokens else None,
+        "Σ log p": logprob,
+        "log p / token": None if logprob is None else logprob / tokens,
         "Σ log kept": costs.log_kept,
         "valid": None if costs.log_kept is None or ended is None else int(ended in WHOLE),
         "proposed": costs.proposed if drafts else None,
@@ -132,7 +132,7 @@ def strip(costs: Costs) -> list[dict]:
         "draft forwards": (costs.draft_forwards or None, parted),
         "drafted tokens used": (costs.accepted / costs.proposed if costs.proposed else None, share),
         "tokens/s": (tokens / costs.seconds if tokens and costs.seconds > 0 else None, speed),
-        "Σ log p": (logprob if tokens else None, signed),
+        "Σ log p": (logprob, signed),
         "KV slots": (costs.slots, whole),
     }
     entries = []
@@ -158,12 +158,15 @@ def about(costs: Costs) -> tuple[str, ...]:
     return OF_OTHERS if costs.best is None else OF_SEARCH
 
 
-def best_so_far(costs: Costs) -> tuple[int, float]:
+def best_so_far(costs: Costs) -> tuple[int, float | None]:
     """The tokens of what a lane would output now, and the sum of their log-probabilities: the committed ones
-    and, of a search, those of its best candidate.
+    and, of a search, those of its best candidate. The sum is None without tokens, and where one is unknown.
     """
     ahead = costs.ahead
-    return costs.new_tokens + len(ahead), costs.logprob + math.fsum(costs.logprobs.get(n, 0.0) for n in ahead)
+    tokens = costs.new_tokens + len(ahead)
+    if not tokens or costs.unknown:
+        return tokens, None
+    return tokens, costs.logprob + math.fsum(costs.logprobs.get(n, 0.0) for n in ahead)
 
 
 def whole(value: float) -> str:

@@ -117,6 +117,15 @@ def test_every_entry_is_defined_in_one_sentence():
     assert all(text.endswith(".") for text in DEFINITIONS.values())
 
 
+def test_a_text_with_a_token_of_unknown_probability_has_no_sum():
+    costs = Costs()
+    costs.add(Step(0, [Propose(3, 2, 7, None, "target"), Commit([3], [None])]))
+    costs.add(Step(1, [Propose(4, 3, 7, -0.5, "target"), Commit([4], [-0.5])]))
+    assert "Σ log p" not in labels(costs)
+    cells = dict(zip(TABLE, table_row(costs), strict=True))
+    assert cells["Σ log p"]["value"] is None and cells["log p / token"]["value"] is None
+
+
 def test_a_sum_that_rounds_to_zero_has_no_minus():
     costs = Costs()
     costs.add(Step(0, [Propose(3, 2, 7, -0.001, "target"), Commit([3], [-0.001])], seconds=1.0))
