@@ -14,7 +14,7 @@ from explorer.page.tabs.method_rows import anchor, thumbnail
 from visualizers.analysis.family_tree import caption_of
 from visualizers.figures.decoding_map import Inks, Medium, decoding_map, viewed, written
 
-POINT_AT = "Point at a method to read here what it changed. Press it for more."
+POINT_AT = "Point at a method, or press it, to read here what it changed. Pressing it also opens its card."
 BUTTONS = (
     ("smaller", "−", "Makes the map smaller; so does the wheel with Ctrl"),
     ("larger", "+", "Makes the map larger; so does the wheel with Ctrl"),
