@@ -16,12 +16,21 @@ from mkdocs.config import load_config
 import app
 import decoding_explorer
 from decoders import registry
+from decoders.limits import Limits
 from decoders.registry import FAMILIES, strategies
+from decoders.trace.imports.answer import MAX_TOKENS
+from decoders.trace.imports.records import MAX_RECORDS
+from decoders.trace.json_file import MAX_TRACE_BYTES
 from explorer import shipped
 from explorer.catalog import method_cards
+from explorer.catalog.papers import papers
 from explorer.cli import main
 from explorer.cli_options import parser
+from explorer.doctor.canaries import LONGEST
 from explorer.lessons.lesson import lessons
+from explorer.runs import MAX_LANES
+from explorer.runs.validation import MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
+from explorer.text_file import MOST_BYTES
 from tests.helpers.shipped_pair import PROMPTS, pair
 from visualizers.registry import names
 from visualizers.scene.view import VIEWS
@@ -118,6 +127,20 @@ def test_the_overviews_name_what_is_registered_and_shipped():
     first = re.findall(r"^\| (`.+?`) \|", PAGES["docs/models.md"].read_text("utf-8"), re.MULTILINE)
     named = re.findall(r"`([\w-]+)`", " ".join(first))
     assert sorted(named) == [model["name"] for model in shipped.models()]
+
+
+def test_the_limits_are_those_of_the_code():
+    of = Counter(paper["status"] for paper in papers())
+    page = " ".join(PAGES["docs/limits.md"].read_text("utf-8").split())
+    for sentence in (
+        f"Of {of.total()} papers on decoding, {of['card']} are described by a card and {of['miniature']} ",
+        f"at most {MAX_LANES} lanes, {MAX_NEW_TOKENS} new tokens per lane and a prompt of "
+        f"{MAX_PROMPT_CHARACTERS:,} characters; a lane ends after {Limits().max_seconds:g} s",
+        f"long text has at most {LONGEST:,} tokens",
+        f"{MOST_BYTES >> 20} MiB, {MAX_TRACE_BYTES >> 20} MiB unpacked; {MAX_TOKENS:,} tokens per answer; "
+        f"{MAX_RECORDS:,} records",
+    ):
+        assert sentence in page
 
 
 def test_the_teaching_plans_name_lessons_by_number_and_title():
