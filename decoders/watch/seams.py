@@ -1,4 +1,4 @@
-"""The methods of transformers 5.17 to 5.23 at which `generate` is recorded: those of one model, its forwards,
+"""The methods of transformers 5.17 to 5.24 at which `generate` is recorded: those of one model, its forwards,
 and the lists that it makes of processors and stopping criteria.
 
 What a method is given and returns is passed on unchanged, except that recorders stand between the processors.
@@ -37,7 +37,7 @@ def check_seams(model: Any) -> None:
     missing = [name for name in SEAMS if not hasattr(model, name)]
     if missing:
         raise Refusal(
-            f"watch knows generate of transformers 5.17 to 5.23; version {transformers.__version__} has no "
+            f"watch knows generate of transformers 5.17 to 5.24; version {transformers.__version__} has no "
             f"{', '.join(missing)}."
         )
 

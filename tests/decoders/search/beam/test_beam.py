@@ -6,6 +6,7 @@ import random
 
 import pytest
 import torch
+import transformers
 
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
@@ -16,6 +17,7 @@ from decoders.trace.events import Commit, Forward, Propose, Verdict
 from decoders.trace.scores import Rank
 from tests.helpers import tiny_models
 
+SORTS = tuple(map(int, transformers.__version__.split(".")[:2])) >= (5, 24)
 STOPPING = {"false": False, "true": True, "never": "never"}
 
 
@@ -239,6 +241,7 @@ def test_a_stopped_search_returns_nothing(tiny_model):
     assert returned(lane.trace) == []
 
 
+@pytest.mark.skipif(SORTS, reason="this generate continues with the most likely of what it drew")
 def test_beam_sampling_has_the_law_of_generate(tiny_model):
     """The exact law of ours, by walking all draws, against how often `generate` writes each text."""
     model, prompt = tiny_model("llama"), [40, 41, 42]
