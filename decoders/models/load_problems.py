@@ -109,6 +109,16 @@ def of_encoder(config: PreTrainedConfig) -> str | None:
     )
 
 
+def of_denoiser(config: PreTrainedConfig) -> str | None:
+    """The sentence about a diffusion model of transformers; None for any other."""
+    if not config.model_type.startswith("diffusion_"):
+        return None
+    return (
+        f"it is a diffusion model of the kind {config.model_type}, which is not read; choose LLaDA, Dream, "
+        "the shipped llama-tiny-diffusion or a causal language model."
+    )
+
+
 def of_damage(path: Path, what: str) -> str:
     """The sentence about a file that cannot be read."""
     with path.open("rb") as file:

@@ -66,7 +66,7 @@ def read(source: Local, device: str, dtype: str, progress: hub.Progress | None) 
     config = config_of(name, str(folder), gguf=gguf)
     if config.is_encoder_decoder:
         raise Refusal(f"The model {name!r} is an encoder-decoder; choose a causal language model.")
-    if problem := load_problems.of_encoder(config):
+    if problem := load_problems.of_encoder(config) or load_problems.of_denoiser(config):
         raise Refusal(load_problems.failed(name, problem))
     if method := quantised(config):
         from decoders.models import quantised_packages

@@ -217,6 +217,13 @@ def test_an_encoder_decoder_is_refused_with_a_sentence(tmp_path):
         loading.load(str(tmp_path))
 
 
+def test_a_diffusion_model_of_another_format_is_refused_with_a_sentence(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "diffusion_gemma"}), "utf-8")
+    with pytest.raises(Refusal, match="of the kind diffusion_gemma, which is not read"):
+        loading.load(str(tmp_path), "cpu")
+
+
 def test_an_encoder_is_refused_unless_it_says_that_it_decodes(tmp_path):
     config = transformers.BertConfig(
         vocab_size=300, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
