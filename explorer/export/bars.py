@@ -34,7 +34,7 @@ TO_MOMENTS = {
     "earlier": ("◂", "The moment before (Shift+N): a rejection, another text that takes the lead, …"),
     "later": ("▸", "The next moment (N): a rejection, another text that takes the lead, …"),
 }
-ADD = f"Add a lane with another strategy; a run has at most {MAX_LANES}"
+ADD = f"Add a lane with another strategy; a run has at most {MAX_LANES}: remove one to add another"
 FULL = f" (at most {MAX_LANES})"  # comes after the button's text where there are that many
 WHOLE = "Texts, charts and costs are those of the whole run, wherever the slider is."
 SPEEDS = [
