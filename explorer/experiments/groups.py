@@ -72,6 +72,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "lora-arithmetic",
         "chain-of-thought",
         "shuffled-words",
+        "one-vector",
         "bottleneck",
         "sparse-pretraining",
         "fading-weights",

@@ -159,6 +159,7 @@ def short(monkeypatch, models, tiny_model):
         ),
         "decompiled_programs": dict(PROGRAMS=30, HELD_OUT=3, WIDTH=16, LAYERS=1, STEPS=2, BATCH=2, SEEDS=2),
         "topic_decoders": dict(SHEETS=20, HELD_OUT=4, WIDTH=16, STEPS=2, BATCH=2, SEEDS=2),
+        "one_vector": dict(TEXTS=30, LEARNED=10, HELD_OUT=4, WIDTH=16, STEPS=2, BATCH=2, SEEDS=2),
         "bottleneck": dict(ROWS=4, OTHERS=2, LENGTH=12, STEPS=2),
         "code_search": dict(
             MODULES=3,
