@@ -22,7 +22,10 @@ FAMILIES = {
 }
 INDEX = assets() / "papers.csv"
 CLAIMS = assets() / "claims.csv"
-WITHOUT = {"instructretro": "Retro without instruction tuning"}  # what a paper that works here lacks
+WITHOUT = {  # what a paper that works here lacks
+    "instructretro": "Retro without instruction tuning",
+    "progressive-gradient-flow-for-robust-n": "fading masks without patterns that get stricter in steps",
+}
 STATUSES = ("works", "miniature", "card")
 CARD = ("does", "decoding", "nearest", "strategy", "miniature")
 

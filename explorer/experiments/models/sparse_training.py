@@ -4,9 +4,9 @@ that are removed step by step (The Journey Matters, 2025).
 
 Thangarasa et al. (2023), SPDF: uniform random static masks, all weights free again when fine-tuned.
 Bambhaniya et al. (2024), "Progressive Gradient Flow for Robust N:M Sparsity Training": MdGf multiplies masked
-weights by a factor that falls from 1 to 0, so that a gradient, weaker and weaker, still reaches them; SdGf
-raises the sparsity of the pattern step by step. SR-STE (Zhou et al. 2021), to compare with: gradients pass as
-if nothing were masked, and masked weights decay. Knows weights, no texts.
+weights by a factor that falls from 1 to 0, so that a gradient, weaker and weaker, still reaches them. SR-STE
+(Zhou et al. 2021), to compare with: gradients pass as if nothing were masked, and masked weights decay. Knows
+weights, no texts.
 """
 
 import math
@@ -103,29 +103,13 @@ def zeros(model: nn.Module) -> float:
     return sum(int((w == 0).sum()) for w in weights) / sum(w.numel() for w in weights)
 
 
-def fading(step: int, dense: int, last: int, how: str) -> float:
+def fading(step: int, dense: int, last: int) -> float:
     """MdGf's factor of masked weights at a step: 1 up to step `dense`, 0 from step `last` on, and in between
-    falling linearly, or exponentially as exp(-5 t) for t from 0 to 1.
+    exp(-5 t) for t from 0 to 1.
     """
     if step < dense:
         return 1.0
-    if step >= last:
-        return 0.0
-    gone = (step - dense) / (last - dense)
-    return 1 - gone if how == "linear" else math.exp(-5 * gone)
-
-
-def structure(step: int, dense: int, last: int, n: int, m: int) -> int:
-    """SdGf, geometric: how many of m are kept at a step. From m - 1 at step `dense` on, halved at equal
-    intervals down to n at step `last`.
-    """
-    if step < dense:
-        return m
-    stages = [m - 1]
-    while stages[-1] > n:
-        stages.append(max(n, stages[-1] // 2))
-    at = (step - dense) * (len(stages) - 1) // max(1, last - dense)
-    return stages[min(at, len(stages) - 1)]
+    return 0.0 if step >= last else math.exp(-5 * (step - dense) / (last - dense))
 
 
 def removed(step: int, steps: int, share: float) -> float:
