@@ -276,7 +276,7 @@ def test_a_file_that_is_none_is_refused_and_nothing_is_lost(page, tmp_path):
     choose(page, "notes.json", b"hello")
     expect(page.get_by_text("notes.json was not opened. This file is not JSON")).to_be_visible()
     choose(page, "counts.json", b'{"speculative_decoding": {"per_step_drafted": [3]}}')
-    words = "This file is not recognised: it is no trace"
+    words = "This file is not recognised: it is not a trace"
     expect(page.get_by_text(f"counts.json was not opened. {words}")).to_be_visible()
     choose(page, "notes.doc", b"hello")
     expect(page.get_by_text("Invalid file type")).to_be_visible()
