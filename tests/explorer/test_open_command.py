@@ -111,7 +111,7 @@ def test_addresses_are_fetched_and_only_those_of_http(capsys):
 
 
 def test_what_is_not_recognised_or_too_large_gets_one_sentence(capsys, folder, monkeypatch):
-    assert "not recognised: it is no trace" in refused(capsys, folder / "readme.md")
+    assert "not recognised: it is not a trace" in refused(capsys, folder / "readme.md")
     assert "No such file" in refused(capsys, folder / "missing.json")
     monkeypatch.setattr(open_command, "MOST_BYTES", 10)
     assert "is larger than" in refused(capsys, folder / "good.json")

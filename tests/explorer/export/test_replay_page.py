@@ -145,7 +145,7 @@ def with_setup(**changes) -> bytes:
         (b'{"a": 1e999}', "not JSON"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not JSON"),
         (b"\xff\xfe", "not JSON"),
-        (b"{}", "not recognised: it is no trace"),
+        (b"{}", "not recognised: it is not a trace"),
         (b"<!doctype html><p>hello", "was not saved by Decoding Explorer"),
         (b'<!DOCTYPE html><script type="text/plain" id="explorer-run">abc</script>', "damaged"),
         (b'{"kind": "decoding-explorer-run", "version": 7}', "version 7"),
