@@ -59,6 +59,7 @@ class JointForwards:
         self.size = size
         self.waiting: list[Waiting] = []
         self.paused = 0  # lanes that have requested a forward and not yet continued with its result
+        self.requests = 0  # all so far
         EVERY.add(self)
 
     def forward(self, request: ForwardRequest, pause: Pause) -> Batch:
@@ -68,12 +69,16 @@ class JointForwards:
         mine = Waiting(request)
         self.waiting.append(mine)
         self.paused += 1
+        self.requests += 1
         try:
             if not pause():
                 return self.run(request)
+            before = 0
             for _ in range(CATCH_UP):
-                if mine not in self.waiting or not self._others_draft():
+                drafts = self._drafts()
+                if mine not in self.waiting or drafts in (0, before):  # nobody drafts, or goes on drafting
                     break
+                before = drafts
                 pause()
             began, mine_to_run = time.perf_counter(), mine in self.waiting
             if mine_to_run:
@@ -88,10 +93,13 @@ class JointForwards:
         mine.batch.for_others = spent - mine.seconds
         return mine.batch
 
-    def _others_draft(self) -> bool:
-        """Whether the requests are few and lanes that use a smaller model may soon add to them."""
-        few = row_count([one.request for one in self.waiting]) < FEW
-        return few and any(other.paused and other.size < self.size for other in EVERY)
+    def _drafts(self) -> int:
+        """The forwards requested so far of smaller models for which lanes wait; 0 if there are none, or if
+        enough rows wait here.
+        """
+        if row_count([one.request for one in self.waiting]) >= FEW:
+            return 0
+        return sum(other.requests for other in EVERY if other.paused and other.size < self.size)
 
     def _run_all(self) -> None:
         waiting, self.waiting = self.waiting, []

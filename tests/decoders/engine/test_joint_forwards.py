@@ -154,6 +154,15 @@ def test_few_rows_of_a_target_wait_for_lanes_that_draft_but_not_for_ever(tiny_mo
     assert len(target.counts) - read == forwards
 
 
+def test_rows_of_a_target_do_not_wait_for_a_lane_whose_run_is_paused_while_it_drafts(tiny_model):
+    target, draft = Counted(tiny_model().model), Counted(tiny_model().model)
+    draft.joint.size, draft.joint.paused, draft.joint.requests = 0, 1, 1
+    turns, scorer = [], target.attach(grow())
+    scorer.pause = lambda: turns.append(1) or True
+    scorer.score([10])
+    assert len(turns) == 2
+
+
 def test_one_lanes_error_is_its_own(tiny_model):
     model = tiny_model()
     engine = Counted(model.model)
