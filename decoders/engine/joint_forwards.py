@@ -73,12 +73,11 @@ class JointForwards:
         try:
             if not pause():
                 return self.run(request)
-            before = 0
-            for _ in range(CATCH_UP):
-                drafts = self._drafts()
-                if mine not in self.waiting or drafts in (0, before):  # nobody drafts, or goes on drafting
+            before = turns = 0
+            while mine in self.waiting and turns < CATCH_UP:
+                if (drafts := self._drafts()) in (0, before):  # nobody drafts, or goes on drafting
                     break
-                before = drafts
+                before, turns = drafts, turns + 1
                 pause()
             began, mine_to_run = time.perf_counter(), mine in self.waiting
             if mine_to_run:
