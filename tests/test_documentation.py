@@ -86,16 +86,14 @@ def test_the_code_blocks_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     target = pair()["target"]
     ids = torch.tensor([target.encode(PROMPTS[0])])
     scope = {"model": target.model, "tokenizer": target.tokenizer, "inputs": {"input_ids": ids}}
-    names()  # imports all views
-    with patch.dict(VIEWS):  # those of a page end with it, too
-        for why, language, code in blocks(page):
-            if language == "python":
-                compiled = compile(code, page, "exec")
-                if not why:
-                    exec(compiled, scope)
-            elif language == "sh":
-                for command in commands(code):
-                    check(command, why)
+    for why, language, code in blocks(page):
+        if language == "python":
+            compiled = compile(code, page, "exec")
+            if not why:
+                exec(compiled, scope)
+        elif language == "sh":
+            for command in commands(code):
+                check(command, why)
 
 
 def check(command: str, why: str) -> None:
