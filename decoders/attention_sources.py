@@ -1,7 +1,4 @@
-"""The strongest attention from each committed token's prediction to earlier tokens, as events.
-
-Knows trees and events, no strategy and no picture.
-"""
+"""The strongest attention from each committed token's prediction to earlier tokens, as events."""
 
 from typing import Any
 

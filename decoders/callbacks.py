@@ -1,7 +1,5 @@
 """Functions that a lane calls but that its caller provides: running tests, checking syntax, sharing the
 device.
-
-Knows texts and functions, no lane.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,7 @@
 """Datastores from which drafts are retrieved: tokenized texts with a suffix array.
 
-Retrieval and the choice of prefixes are those of REST (He et al. 2024), section 3. Knows tokens and text
-files (those in assets/stores and those named by the environment variable EXPLORER_STORES), no lanes and no
-drafts.
+Retrieval and the choice of prefixes are those of REST (He et al. 2024), section 3. Reads the text files in
+assets/stores and those that the environment variable EXPLORER_STORES names.
 """
 
 import os

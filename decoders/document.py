@@ -1,4 +1,4 @@
-"""Finds the document in a prompt, and its sentences. Knows plain text."""
+"""Finds the document in a prompt, and its sentences."""
 
 import re
 

@@ -1,7 +1,7 @@
 """A lane: one strategy decoding one prompt, step by step, leaving a trace.
 
 It gives a strategy its tree, its scorers, its chooser and the verbs that record what happens (`propose`,
-`verdict`, `commit` ...), and ends it cleanly at a limit. It knows no strategy and no picture.
+`verdict`, `commit` ...), and ends it cleanly at a limit.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Limits that end a lane cleanly. Knows numbers, no lane."""
+"""Limits that end a lane cleanly."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """Declares the memories that a lane can have: policies for which keys and values of a text are kept, and how.
 
-Knows only names and parameters, and imports no torch, since the page shows them before torch is loaded. Each
-policy is implemented by a file of decoders/memory/.
+Imports no torch, since the page shows these before torch is loaded. Each policy is implemented by a file of
+decoders/memory/.
 """
 
 from dataclasses import dataclass

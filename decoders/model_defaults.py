@@ -1,7 +1,6 @@
 """The processors that a model's own `generation_config.json` switches on, and which of them a lane uses.
 
-`generate` starts from them, so a strategy that promises to equal `generate` does too. Knows names of
-processors and plain values, no tensors.
+`generate` starts from them, so a strategy that promises to equal `generate` does too.
 """
 
 from typing import TYPE_CHECKING, Any

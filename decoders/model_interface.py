@@ -1,4 +1,4 @@
-"""The interface of a model that a lane relies on. Knows no model and no lane."""
+"""The interface of a model that a lane relies on."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""The interface of what looks on while a lane decodes, and records what it sees. Knows no lane."""
+"""The interface of what looks on while a lane decodes, and records what it sees."""
 
 from typing import TYPE_CHECKING, Any
 

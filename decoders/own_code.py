@@ -1,7 +1,7 @@
 """Which lines of a strategy run: the stack of its own functions, read from Python's frames.
 
 A strategy's own functions are those of the families' folders and of the files that declare strategies of
-users. Lanes, engines and what else they call are left out. Knows no events.
+users. Lanes, engines and what else they call are left out.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""A declared parameter: its kind, its range, and how a value is read. Knows no strategy and no lane."""
+"""A declared parameter: its kind, its range, and how a value is read."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

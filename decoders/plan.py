@@ -1,7 +1,4 @@
-"""What a lane is asked to do, checked before anything is computed: whatever is refused is refused here.
-
-Knows parameters, models and tokens; no tree that grows, no forward and no limit that is reached.
-"""
+"""What a lane is asked to do, checked before anything is computed: whatever is refused is refused here."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

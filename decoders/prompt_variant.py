@@ -1,7 +1,4 @@
-"""Scores a lane's tree after a different prompt: a model reads another text in place of the lane's prompt.
-
-Knows token ids, trees and scorers; no text, no distributions, and not what the other prompt is for.
-"""
+"""Scores a lane's tree after a different prompt: a model reads another text in place of the lane's prompt."""
 
 import torch
 

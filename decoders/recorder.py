@@ -1,7 +1,5 @@
 """The methods with which a strategy records what it does (`propose`, `verdict`, `record_rank` ...): one
 event each.
-
-Knows events and the tokens that occur in them; no strategies and no limits.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""What ends a text besides the model's end-of-text token: other tokens, stop strings and a maximum length.
-
-Knows parameters, tokens and their bytes.
-"""
+"""What ends a text besides the model's end-of-text token: other tokens, stop strings and a maximum length."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""How a strategy is declared: its parameters, its parts, and what it needs. Knows no lane and no other
-strategy.
-"""
+"""How a strategy is declared: its parameters, its parts, and what it needs."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping

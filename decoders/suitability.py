@@ -1,5 +1,5 @@
 """Whether models can run a strategy: first what it reads from each engine (see `engine.capabilities`), then
-what the target itself must have. Knows declarations and models, no lane.
+what the target itself must have.
 """
 
 from collections.abc import Mapping

@@ -5,7 +5,7 @@ A browser lets every website send requests to a server on the same machine, and 
 its own at that machine (DNS rebinding). So each request must name one of our hosts, a browser's request must
 come from a page of the same address, and a body must be JSON, which no other website can send without
 permission. Only the upload of a file is a form, which every website can send; for it, the browser must
-confirm that one of our pages sends it. Knows HTTP, nothing of runs or Gradio.
+confirm that one of our pages sends it.
 """
 
 import ipaddress

@@ -1,4 +1,4 @@
-"""The commands and options of the command line. Knows no strategy by name and runs nothing."""
+"""The commands and options of the command line."""
 
 import argparse
 import os

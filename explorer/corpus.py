@@ -1,7 +1,6 @@
 """What the models read: stories of the corpus, problems of explorer/tasks, the shared tokenizer, and rows.
 
 Every batch is a function of how many tokens were read before it, so training can stop and continue anywhere.
-Knows no models.
 """
 
 import random

@@ -1,7 +1,7 @@
 """Work that the event loop must not do itself: on threads, and as text that is made piece by piece.
 
 Two kinds do not wait for each other: what pages ask all the time is done `soon`, what may take seconds on
-`asyncio.to_thread`. Knows nothing of runs.
+`asyncio.to_thread`.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 page_requests.py.
 
 A request that no page can send is `Malformed`; whatever users type is text or a number here and is checked
-later. Knows pydantic, nothing of the requests themselves.
+later.
 """
 
 import math

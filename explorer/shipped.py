@@ -1,6 +1,6 @@
 """The models that come with the project, and the recipes that trained them.
 
-Knows folders and their files; imports torch only to train and to measure.
+Imports torch only to train and to measure.
 """
 
 import argparse

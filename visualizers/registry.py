@@ -1,4 +1,4 @@
-"""Finds every module of visualizers/views and builds a view by name. Knows no view by name."""
+"""Finds every module of visualizers/views and builds a view by name."""
 
 import importlib
 import pkgutil

@@ -1,1 +1,1 @@
-"""Constraints: which texts are allowed, as masks over the next token. Knows texts and tokens, no strategy."""
+"""Constraints: which texts are allowed, as masks over the next token."""

@@ -1,7 +1,6 @@
 """A language given byte by byte, as a constraint over tokens: a token may follow iff each of its bytes may.
 
-The vocabulary is a trie of bytes, walked together with the automaton; dead branches are skipped. Knows bytes
-and tokens, nothing of what the automaton reads.
+The vocabulary is a trie of bytes, walked together with the automaton; dead branches are skipped.
 """
 
 from collections.abc import Hashable

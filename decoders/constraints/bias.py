@@ -6,11 +6,10 @@ model writes after a prefix is allowed as a whole (Park et al. 2024, Grammar-Ali
 reaches the lane's limit counts as allowed as far as it goes. p is the model at the lane's temperature, before
 other processors.
 
-c is exact where all prefixes of allowed texts can be listed. Elsewhere it is the mean weight of masked
-texts, which is right on average (Lipkin et al. 2025, AWRS, whose estimates of Z are not needed where there
-are masks). As many are drawn after each likely token, and after all others together; those that begin as
-the output continues count again at its next token, since from there on they are masked texts like any others.
-Knows one lane's tree, model and constraint, no strategy and no picture.
+c is exact where all prefixes of allowed texts can be listed. Elsewhere it is the mean weight of masked texts,
+which is right on average (Lipkin et al. 2025, AWRS, whose estimates of Z are not needed where there are
+masks). As many are drawn after each likely token, and after all others together; those that begin as the
+output continues count again at its next token, since from there on they are masked texts like any others.
 """
 
 import math

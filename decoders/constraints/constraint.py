@@ -2,7 +2,6 @@
 
 A constraint is a language of texts, asked prefix by prefix: which tokens may follow, so that some allowed
 text still begins like this. Its states are immutable, so they travel with beams, drafts and tree nodes.
-Knows tokens, no models and no strategies.
 """
 
 from collections import OrderedDict

@@ -1,6 +1,6 @@
 """A process in which native code may hang or crash: it is killed, and the next request starts another one.
 
-It answers a line of JSON for each line of JSON. Knows neither grammars nor tokens.
+It answers a line of JSON for each line of JSON.
 """
 
 import json

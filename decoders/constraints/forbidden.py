@@ -1,7 +1,4 @@
-"""What a lane's constraint removes from the target's distributions, recorded for pictures.
-
-Knows states of a constraint and log-probabilities, no strategy and no picture.
-"""
+"""What a lane's constraint removes from the target's distributions, recorded for pictures."""
 
 import math
 from typing import Any

@@ -1,8 +1,7 @@
 """Regular expressions, JSON schemas and context-free grammars, checked by llguidance.
 
 A state is a matcher of that library, which is copied before it reads a token. The library runs in the app's
-process, but only on grammars that a separate process has survived (`llguidance_worker.py`). Knows texts and
-tokens, no models.
+process, but only on grammars that a separate process has survived (`llguidance_worker.py`).
 """
 
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""Several constraints at once: a token may follow if all of them allow it. Knows no kind of constraint."""
+"""Several constraints at once: a token may follow if all of them allow it."""
 
 from typing import Any
 

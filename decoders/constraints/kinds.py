@@ -1,7 +1,4 @@
-"""The kinds of constraint that a lane's parameters name, and how each is made from a typed text.
-
-Knows the parts of a model that it needs (vocabulary, bytes, how a text is cut), no lane.
-"""
+"""The kinds of constraint that a lane's parameters name, and how each is made from a typed text."""
 
 import weakref
 from typing import Any

@@ -1,7 +1,7 @@
 """Labels of a fixed list, one after another with a separator between them, each at most once.
 
 Buchner et al. (2024), Prompt Tuned Embedding Classification: its search of a trie of labels. The state holds
-what was used, so that each beam has a list of its own. Knows bytes, no tokens.
+what was used, so that each beam has a list of its own.
 """
 
 from typing import NamedTuple

@@ -4,7 +4,7 @@ which would end the whole program. Texts that pass are compiled once more in the
 `python -m decoders.constraints.llguidance_worker` answers lines of JSON: ["try", number of a vocabulary,
 kind, text, white space], or, where it says that it does not know the vocabulary, ["vocabulary", number,
 tokens, special tokens, ends of text, kind, text, white space]. It makes the matcher and reads a few tokens,
-with a quarter of the stack that the program's threads have. Knows texts and tokens, no models.
+with a quarter of the stack that the program's threads have.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Turns a typed text into llguidance's form of the grammar, and a matcher of it.
 
-Knows texts and tokens, no models. Imports no torch, so that a process of its own starts at once.
+Imports no torch, so that a process of its own starts at once.
 """
 
 import itertools

@@ -1,7 +1,7 @@
 """Monitors: static analysis beside the decoder, asleep until a dot or a bracket, then limiting what follows.
 
-Agrawal et al. (2023), Guiding Language Models of Code with Global Context using Monitors. Knows texts and
-tokens; what an object has is known from an analysis, such as object_language.py.
+Agrawal et al. (2023), Guiding Language Models of Code with Global Context using Monitors. What an object has
+comes from an analysis, such as object_language.py.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What is wrong with a typed constraint, and where in its text. Knows texts only."""
+"""What is wrong with a typed constraint, and where in its text."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""How a text is cut into tokens where it follows another one. Knows models' tokenizers, no lane."""
+"""How a text is cut into tokens where it follows another one."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """A closed set of token sequences as a trie: what may follow is what some sequence continues with.
 
-Knows tokens only. Labels that may be listed one after another, each once, are in labels.py.
+Labels that may be listed one after another, each once, are in labels.py.
 """
 
 from collections.abc import Iterable

@@ -3,7 +3,7 @@
 `python -m decoders.constraints.xgrammar_worker` answers lines of JSON: the first names the vocabulary, then
 ["compile", kind, text, white space], ["advance", state, token] and ["drop", states]. An answer holds a new
 state with what may follow it, or a complaint; that of a compiled text also has xgrammar's warnings. Limits
-are of computing time: a busy machine makes them no shorter. Knows texts and tokens, no models.
+are of computing time: a busy machine makes them no shorter.
 """
 
 import base64

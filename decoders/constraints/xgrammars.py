@@ -1,6 +1,4 @@
-"""The same kinds of grammar, checked by xgrammar: a second engine, to compare with. Knows texts and
-tokens.
-"""
+"""The same kinds of grammar, checked by xgrammar: a second engine, to compare with."""
 
 import base64
 import re

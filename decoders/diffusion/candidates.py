@@ -1,5 +1,5 @@
 """Which of several texts stands for all of them: the most frequent one, or the one whose word error rate
-against the others is lowest (minimum Bayes risk). Knows strings alone.
+against the others is lowest (minimum Bayes risk).
 """
 
 from collections import Counter

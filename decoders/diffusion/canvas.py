@@ -2,7 +2,7 @@
 positions become output.
 
 Positions count the prompt. A position is filled whenever a strategy likes; it is committed as soon as all
-before it are filled, so the lane's text always grows from the left. Knows lanes and events, no policy.
+before it are filled, so the lane's text always grows from the left.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A canvas that grows after a causal past: masks are added when they are needed, and what is final enters
 the cache by being read once, causally.
-
-Knows lanes and canvases, no policy.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """The loop of masked-diffusion decoding: a forward over the canvas, a choice of masks, and again, block by
 block from left to right.
 
-A strategy brings the choice; see unmask_policies.py. Knows lanes and canvases.
+A strategy brings the choice; see unmask_policies.py.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """Words that stand on a canvas from the start, wherever a person puts them: `5: cat; 12: Once`.
 
-A place counts new tokens from 1. Knows texts and tokens, no lane.
+A place counts new tokens from 1.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Which masks become tokens in a forward: the rules of masked-diffusion decoding, as functions of scores.
 
 Each gets scores [n], one per masked position, higher is surer, and gives indices into them, surest first;
-never none. Ties go to the lower position, so a text follows from the scores. Knows tensors alone.
+never none. Ties go to the lower position, so a text follows from the scores.
 """
 
 import torch

@@ -1,1 +1,1 @@
-"""One model over a token tree: slots, masks, forwards. Knows token ids and tensors, no strategy."""
+"""One model over a token tree: slots, masks, forwards."""

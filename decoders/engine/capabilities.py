@@ -1,6 +1,6 @@
 """What an engine can provide besides log-probabilities after a node, in the words that messages use.
 
-Knows no engine and no strategy; suitability.py compares the two.
+suitability.py compares an engine with a strategy.
 """
 
 from enum import StrEnum

@@ -1,8 +1,8 @@
 """Models that fill masks after a causal prefix: final tokens are read once, causally, and their keys and
 values are cached; masks and tokens that may still change are read again in every forward.
 
-The cache is exact, since what it holds was computed from final tokens alone. Knows token ids and tensors; the
-caller decides the order of the open positions and which of them see which.
+The cache is exact, since what it holds was computed from final tokens alone. The caller decides the order of
+the open positions and which of them see which.
 """
 
 from dataclasses import dataclass

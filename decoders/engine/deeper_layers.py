@@ -1,7 +1,5 @@
 """Runs nodes that only the first layers have read through further layers, so that keys and values are
 computed lazily after early exits.
-
-Knows one lane's scorer; no strategy.
 """
 
 from dataclasses import replace

@@ -2,8 +2,7 @@
 
 In a model of a few million parameters, module calls take more time than arithmetic. Used for Llama
 architectures of up to LARGEST parameters; every other model runs its own forward. When a model is loaded, a
-test checks that the numbers are the model's own (`fitting_engine.engine_of`). Knows tensors and slots, no
-trees.
+test checks that the numbers are the model's own (`fitting_engine.engine_of`).
 """
 
 import torch

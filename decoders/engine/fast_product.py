@@ -2,7 +2,7 @@
 
 The fastest way depends on the processor: on an Intel Xeon with AVX-512, the plain product with the transposed
 weight wins for any number of rows; on other processors, two rows are twice as fast with the weight on the
-left, and more rows in oneDNN's own layout. So each way is timed once per process. Knows only tensors.
+left, and more rows in oneDNN's own layout. So each way is timed once per process.
 """
 
 import time

@@ -1,7 +1,5 @@
 """Discrete flow models behind an engine's interface: the source is encoded once; canvases hold some token at
 every position at any time.
-
-Knows token ids and tensors.
 """
 
 from dataclasses import dataclass

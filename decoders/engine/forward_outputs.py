@@ -1,4 +1,4 @@
-"""Results of forwards over a token tree that are kept for later calls. Knows tensors and slots, no trees."""
+"""Results of forwards over a token tree that are kept for later calls."""
 
 from dataclasses import dataclass
 

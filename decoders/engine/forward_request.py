@@ -1,4 +1,4 @@
-"""A request for one forward over nodes of a token tree. Knows tokens, tensors and slots, no trees."""
+"""A request for one forward over nodes of a token tree."""
 
 from dataclasses import dataclass
 

@@ -2,7 +2,7 @@
 
 After some layers, a slot takes the state of another node, mapped linearly, and goes through the layers above
 like any other slot. What it computes below is never used: only slots that are injected at the same layer or
-above may attend to it. Knows nodes, layers and tensors, not what such states are for.
+above may attend to it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

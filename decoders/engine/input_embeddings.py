@@ -1,7 +1,4 @@
-"""Input embeddings that mix several tokens: a position may be read as a superposition.
-
-Knows models, nodes and tensors, not what a mixture is for.
-"""
+"""Input embeddings that mix several tokens: a position may be read as a superposition."""
 
 from collections.abc import Sequence
 

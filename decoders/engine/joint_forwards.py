@@ -1,10 +1,9 @@
 """Batches forwards across lanes: requests that wait at the same time run as one forward.
 
 A lane that requests a forward pauses while other lanes add theirs; the first to continue runs all of them. A
-few rows of a target wait a little longer where lanes still draft, so that these are verified with them.
-Rows are stacked. They attend together, where slots are concatenated and a mask hides each lane's slots from
-the others, or each lane's rows attend apart. So the numbers are those of separate forwards up to rounding.
-Knows requests and slots, no lanes.
+few rows of a target wait a little longer where lanes still draft, so that these are verified with them. Rows
+are stacked. They attend together, where slots are concatenated and a mask hides each lane's slots from the
+others, or each lane's rows attend apart. So the numbers are those of separate forwards up to rounding.
 """
 
 import logging

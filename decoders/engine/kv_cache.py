@@ -2,7 +2,7 @@
 and writes it.
 
 Keys include their position (rotary or learned), so a token's slot may be anywhere in the pool; the caller's
-mask says which slots a row may see. Knows slots and layers, neither tokens nor trees.
+mask says which slots a row may see.
 """
 
 import heapq

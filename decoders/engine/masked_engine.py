@@ -1,7 +1,7 @@
 """Masked-diffusion models behind an engine's interface: predictions for every position of a canvas, with
 bidirectional attention.
 
-A canvas is a row of token ids in which masks stand for what is not written yet. Knows token ids and tensors.
+A canvas is a row of token ids in which masks stand for what is not written yet.
 """
 
 from dataclasses import dataclass

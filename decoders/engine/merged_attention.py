@@ -2,7 +2,7 @@
 gives the attention over all keys (Hydragen: Juravsky et al., 2024, section 3).
 
 A prefix that rows share is read once, by the queries of all rows together; in a token tree, so is each
-segment. Knows tensors; no tokens, no slots and no model.
+segment.
 """
 
 from collections.abc import Sequence

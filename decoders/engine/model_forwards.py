@@ -1,7 +1,5 @@
 """Runs one request through a model: by its own forward, by the fast one of small Llamas, or by a captured
 one.
-
-Knows requests, slots and layers, no trees.
 """
 
 import warnings

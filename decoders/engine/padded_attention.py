@@ -2,7 +2,6 @@
 shape and attend in one call.
 
 A mask over the slots of all requests grows with the square of their number; this grows with their number.
-Knows rows and slots, neither tokens nor lanes.
 """
 
 from dataclasses import dataclass

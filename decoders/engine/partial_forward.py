@@ -1,8 +1,8 @@
 """Runs only some of the attention and MLP blocks of a transformers model (layers.py).
 
 A block that is skipped adds nothing to the residual stream; the last norm and the head always run. In a group
-of layers, all attentions may read the input of the first. Knows modules and tensors, neither trees nor
-strategies; the engine decides which keys and values may be kept.
+of layers, all attentions may read the input of the first. The engine decides which keys and values may be
+kept.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """Computes a forward over many rows in pieces, so that other lanes need not wait long.
 
-Rows see only their ancestors, so the pieces give the same numbers as one forward. Knows scorers, no strategy.
+Rows see only their ancestors, so the pieces give the same numbers as one forward.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 It has the interface of `engine.Engine` and `engine.Scorer`. Keys and values stay on the server; if it caches
 prefixes, trees are cheap. If it returns only the most likely tokens, all others get probability 0 here, and
-`unseen` holds their total probability. Knows trees and answers, no HTTP.
+`unseen` holds their total probability.
 """
 
 import math

@@ -1,8 +1,7 @@
 """Sparse attention over a text: sink, window, and the blocks that match the newest queries, chosen per layer
 and head (SpecPV, Tan et al. 2025; Quest, Tang et al. 2024).
 
-Keys keep the positions with which they were computed. Knows slots, queries and keys as tensors, neither
-tokens nor strategies.
+Keys keep the positions with which they were computed.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 Mamba, gated delta nets and short convolutions carry a state along the text; in hybrids, other layers attend.
 A KV slot stands for a node of a tree here too, so the states after a node are kept under its slot and are
-dropped with it. Knows slots and layers, neither tokens nor trees.
+dropped with it.
 """
 
 from collections import OrderedDict

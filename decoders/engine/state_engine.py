@@ -2,8 +2,8 @@
 per token (retention, flow attention, byte patches), where a tree mask has nothing to mask, and for models of
 transformers that take no tree mask but have a cache of their own (GPT-Neo, BLOOM, RWKV ...).
 
-Each branch of a draft tree has its own state, behind the interface of `Engine` and `Scorer`. Knows a model's
-methods `read` and `logits_of`, or its cache, and not what a state holds.
+Each branch of a draft tree has its own state, behind the interface of `Engine` and `Scorer`. Uses a model's
+methods `read` and `logits_of`, or its cache.
 """
 
 import copy

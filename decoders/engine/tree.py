@@ -1,4 +1,4 @@
-"""The token tree of one lane: tokens, parents, depths. Knows nothing of models, scores or text.
+"""The token tree of one lane: tokens, parents, depths.
 
 Further texts that a lane decodes in the same forwards are separate trees beside the prompt.
 """

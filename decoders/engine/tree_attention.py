@@ -1,6 +1,6 @@
 """The attention of one forward over a token tree: the slots to write and to read, and the mask.
 
-Knows a tree's shape and each node's slot, not what is computed. Each scorer has one `TreeMask`.
+Each scorer has one `TreeMask`.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""An output matrix with only some rows, which gives logits for these tokens alone and takes less time.
-
-Knows tensors and modules, nothing of lanes or of why tokens were left out.
-"""
+"""An output matrix with only some rows, which gives logits for these tokens alone and takes less time."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,3 +1,3 @@
-"""Lenses: what happens inside a model while it reads a text, layer by layer. They choose no token; each
-costs a forward of its own. Knows models and tokens, no strategy and no picture.
+"""Lenses: what happens inside a model while it reads a text, layer by layer. They choose no token; each costs
+a forward of its own.
 """

@@ -2,8 +2,7 @@
 2022).
 
 A tree is made binary; then the gap between two neighbouring leaves has the height and the label of their
-lowest common ancestor, and each leaf may have a label of its own. Knows labels and leaves, no language and
-no model.
+lowest common ancestor, and each leaf may have a label of its own.
 """
 
 from collections import Counter

@@ -1,7 +1,4 @@
-"""What lenses by depth, such as the logit lens, show of the distribution at each level.
-
-Knows tapes, no lane.
-"""
+"""What lenses by depth, such as the logit lens, show of the distribution at each level."""
 
 from collections.abc import Iterable
 from itertools import chain

@@ -2,8 +2,7 @@
 
 The L1 norm, thresholds before heads are summed, and renormalising are the paper's. Our filling-in: a state
 none of whose parts helps comes whole from its own residual stream, the output bias is a part, and how blocks
-in parallel and norms after blocks are split. Knows tapes; the route is walked in
-visualizers/graphs/flow_routes.py.
+in parallel and norms after blocks are split. The route is walked in visualizers/graphs/flow_routes.py.
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What a lens has seen: events with levels, in the words of traces. Knows no lens, model or picture."""
+"""What a lens has seen: events with levels, in the words of traces."""
 
 from dataclasses import dataclass, field
 from typing import Any

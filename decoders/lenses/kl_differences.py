@@ -1,5 +1,5 @@
-"""What KL-tracing shows of a text: how far every prediction moves when one token is changed. Knows engines
-and tokens, no picture; the arithmetic is in token_tracers.py.
+"""What KL-tracing shows of a text: how far every prediction moves when one token is changed. The arithmetic
+is in token_tracers.py.
 """
 
 import time

@@ -1,6 +1,5 @@
 """What an encoder-decoder writes after each layer of its encoder, for DecoderLens. That a middle layer passes
-the encoder's last norm first is our filling-in. Knows encoder-decoders of transformers; cross-attention is
-theirs.
+the encoder's last norm first is our filling-in.
 """
 
 import time

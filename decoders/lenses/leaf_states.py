@@ -1,6 +1,5 @@
 """The states of a code's leaves: each leaf is encoded separately with the white space before it, so that no
-token belongs to two, as the published AST-Probe does; its state is the mean over its own tokens. Knows tokens
-and states.
+token belongs to two, as the published AST-Probe does; its state is the mean over its own tokens.
 """
 
 from typing import Any

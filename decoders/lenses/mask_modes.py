@@ -1,6 +1,5 @@
 """One transformer with three behaviours that differ only in the attention mask (UniXcoder, Guo et al. 2022):
-encoder, decoder, and encoder-decoder over a source and a target. Knows masks and models of transformers, no
-text.
+encoder, decoder, and encoder-decoder over a source and a target.
 """
 
 from collections.abc import Sequence

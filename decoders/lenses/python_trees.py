@@ -1,7 +1,7 @@
 """Python code as a tree of its tokens: the nodes of `ast`, and each token below the smallest node around it.
 
 Names, numbers, texts and plain parameters are leaves, as in concrete grammars; comments and docstrings are
-left out; the statements of a body stand below a node `block`. Knows the standard library's parser alone.
+left out; the statements of a body stand below a node `block`.
 """
 
 import ast

@@ -1,7 +1,6 @@
 """One forward of a causal language model that keeps what its layers did, for lenses and probes.
 
 Hooks on transformers' own modules record only in their own thread: the same model may decode in another one.
-Knows tensors, not what lenses conclude from them.
 """
 
 import threading

@@ -1,5 +1,5 @@
 """KL-tracing's arithmetic: change one token of a text, predict again, and see how far each predicted
-distribution moves. Knows engines, token trees and canvases, nothing of pictures.
+distribution moves.
 
 Taming generative video models for zero-shot optical flow extraction (2025), which perturbs one patch of a
 video. The port to text is ours: the direction KL(clean || perturbed), the tokens that are put in,

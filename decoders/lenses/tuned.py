@@ -1,5 +1,5 @@
 """The tuned lens: the logit lens through a learned affine map for each depth. The maps are a trained head of
-the target, see decoders/heads/scorers/tuned_lens.py. Knows tapes.
+the target, see decoders/heads/scorers/tuned_lens.py.
 """
 
 from typing import Any

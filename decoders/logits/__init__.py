@@ -1,1 +1,1 @@
-"""From logits to a distribution: processors, probabilities, entropies. Knows tensors, no models."""
+"""From logits to a distribution: processors, probabilities, entropies."""

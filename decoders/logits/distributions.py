@@ -1,5 +1,4 @@
-"""From logits to distributions: processors, probabilities, entropies, residuals. Knows tensors, no models and
-no tree.
+"""From logits to distributions: processors, probabilities, entropies, residuals.
 
 Log-probabilities are in nats. Processors are transformers' own classes in the order in which `generate`
 builds them.

@@ -1,7 +1,7 @@
 """Processors that other engines have and transformers lacks: DRY, top-n-sigma, XTC, and the penalties of
 OpenAI's interface.
 
-Each maps the tokens so far and a row of scores [1, V] to scores [1, V]. Knows tensors, no lanes.
+Each maps the tokens so far and a row of scores [1, V] to scores [1, V].
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The processors that parameters switch on, in the order in which they run. Knows names, no tensors."""
+"""The processors that parameters switch on, in the order in which they run."""
 
 # GenerationConfig name -> the value that changes nothing; order as in transformers' `_get_logits_processor`.
 NEUTRAL = {

@@ -1,8 +1,7 @@
 """Turns the words and tokens that a user types for a processor into token ids.
 
 Pieces are separated by commas. A word stands for itself with and without a leading space, since tokenizers
-treat the two differently; in double quotes it is taken literally; `#123` is the token with that id. Knows a
-tokenizer as one function, and no processors.
+treat the two differently; in double quotes it is taken literally; `#123` is the token with that id.
 """
 
 from collections.abc import Callable

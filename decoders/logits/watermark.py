@@ -2,7 +2,7 @@
 
 Kirchenbauer et al. (2023), "A Watermark for Large Language Models" and "On the Reliability of Watermarks":
 before each token, a hash of the preceding tokens splits the vocabulary, and green tokens get a bias. The
-processor is transformers' own. Knows texts, no strategy and no picture.
+processor is transformers' own.
 """
 
 import copy

@@ -1,1 +1,1 @@
-"""Which keys and values of a text are kept, one policy per file. Knows slots and tensors, no strategy."""
+"""Which keys and values of a text are kept, one policy per file."""

@@ -1,6 +1,6 @@
 """Attention in parts: exact from several disjoint sets of keys, by their log-sum-exp.
 
-Knows tensors alone: queries [H, N, D], keys and values [Hkv, K, D], H a multiple of Hkv.
+Queries are [H, N, D], keys and values [Hkv, K, D], with H a multiple of Hkv.
 """
 
 import torch

@@ -1,7 +1,6 @@
 """What a policy measures on a model before it is used: keys and values of text that the model writes itself.
 
-Knows models as transformers has them, no engine and no strategy. Calibration text is drawn from the model, so
-that a memory needs no corpus; the papers take a corpus.
+Calibration text is drawn from the model, so that a memory needs no corpus; the papers take a corpus.
 """
 
 import weakref

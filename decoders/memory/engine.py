@@ -1,7 +1,7 @@
 """The engine of a lane with a memory: the model's own, whose forwards read through a policy.
 
 Its slots are its own, one pool per scorer: what is compressed for one lane is never read by another, nor does
-it share a prompt or a forward with others. Knows trees, slots and policies, no strategy.
+it share a prompt or a forward with others.
 """
 
 import importlib

@@ -2,7 +2,7 @@
 
 The reader is the prompt's last token (in the original, the image's class token, and inside the language model
 the last token of the instruction). While the prompt is read, tokens to which the reader pays little attention
-are dropped, layer by layer: the layers above no longer see them. Knows tensors, no strategy.
+are dropped, layer by layer: the layers above no longer see them.
 """
 
 import math

@@ -2,7 +2,7 @@
 error.
 
 The prompt is compressed as one block, later tokens in blocks of a buffer. In few bits stand groups of tokens
-within one channel of the keys, groups of channels within one token of the values. Knows tensors, no strategy.
+within one channel of the keys, groups of channels within one token of the values.
 """
 
 import torch

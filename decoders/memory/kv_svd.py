@@ -3,8 +3,8 @@ group of heads, found on calibration text.
 
 A group of t heads keeps one vector of the width of a head in place of t: the projection of its concatenated
 keys (values) on the first directions of their singular value decomposition. A fixed change of the model, not
-of a history: prompt, drafts and committed text pass through it alike. Knows tensors; the optional fine-tuning
-of the paper is not built.
+of a history: prompt, drafts and committed text pass through it alike. The optional fine-tuning of the paper
+is not built.
 """
 
 import torch

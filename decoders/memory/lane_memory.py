@@ -1,7 +1,7 @@
 """What a lane with a memory records: the state of every slot, bytes against the full cache, and drift.
 
 Drift is the divergence from the model with its full cache, by a second, plain forward over the committed text
-that is counted separately. Knows scorers and events, no strategy and no picture.
+that is counted separately.
 """
 
 import copy

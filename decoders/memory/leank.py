@@ -4,7 +4,7 @@ tokens lose the others.
 The first and the newest tokens keep all channels; tokens join the middle in blocks. A head that keeps no
 channel drops the middle's keys and values. The mask was learned for a model
 (decoders/heads/scorers/key_mask.py); two that take no training stand beside it, by the mean size of each
-channel's keys and at random. Knows tensors, no strategy.
+channel's keys and at random.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 A query at position i sees the local keys j with 0 <= i - j < L at their own distance, and those of the first
 G keys that are farther away at one fixed distance, all in one softmax. What lies between is evicted. Nothing
-is trained. Knows tensors and depths, no strategy; the optional retrieval branch of the paper is not built.
+is trained. The optional retrieval branch of the paper is not built.
 """
 
 import torch

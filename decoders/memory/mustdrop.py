@@ -3,7 +3,7 @@
 The context's tokens stand for those of the image, the prompt's last tokens for the question. Prefill: a
 context token is dropped if the question gives it little attention in total and none of its tokens gives it
 much. Decoding: every layer keeps the final survivors alone. The first stage, in the image encoder, has no
-counterpart in a text. Knows tensors, no strategy.
+counterpart in a text.
 """
 
 import torch

@@ -2,9 +2,8 @@
 text.
 
 The rule of all policies: only committed positions may be compressed or evicted; drafts stay exact until
-commit. Knows slots and tensors, no trees and no strategy. A policy rewrites the engine's working copy:
-attention reads what the compressed form decodes to, and `kept_bytes` counts the bytes of that form; the
-working copy itself does not shrink.
+commit. A policy rewrites the engine's working copy: attention reads what the compressed form decodes to, and
+`kept_bytes` counts the bytes of that form; the working copy itself does not shrink.
 """
 
 from dataclasses import dataclass

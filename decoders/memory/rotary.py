@@ -1,7 +1,5 @@
 """Turns queries and keys to other rotary positions (Su et al. 2021), in the layout of Llama and related
 models.
-
-Knows one model's frequencies, nothing of caches.
 """
 
 import torch

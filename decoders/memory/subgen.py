@@ -3,7 +3,7 @@
 Two forms. `Stream` is the paper's algorithm: numerator and denominator estimated separately, from values
 drawn by their squared norm and keys drawn per cluster. The practical form keeps the newest tokens exactly and
 greedy k-centre representatives of the others, each with its count and the mean of its cluster's values (the
-last two are our reading: the paper does not say). Knows tensors, no strategy.
+last two are our reading: the paper does not say).
 """
 
 import torch

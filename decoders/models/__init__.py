@@ -1,4 +1,4 @@
-"""Finds models, estimates their memory, loads them. Knows files and transformers, no strategy."""
+"""Finds models, estimates their memory, loads them."""
 
 from typing import Any
 

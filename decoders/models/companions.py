@@ -1,7 +1,5 @@
 """Shipped models of other kinds that share a causal model's tokens, perhaps with a mask or other tokens
 added.
-
-Knows folders, tokenizers and weights, not which strategy needs which kind.
 """
 
 import json

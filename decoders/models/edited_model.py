@@ -1,6 +1,4 @@
-"""Builds the model that an edited name describes. Knows models and names, and no texts but those that the
-model writes.
-"""
+"""Builds the model that an edited name describes."""
 
 from collections.abc import Callable
 

@@ -1,8 +1,7 @@
 """Mixtures of experts: which experts each layer routes a token to, and the same weights with a different
 routing.
 
-Knows transformers' routers of the Mixtral kind (a linear layer, a softmax, top k); no lanes, no texts, and
-not why a different routing is used.
+Only for routers of the Mixtral kind: a linear layer, a softmax, top k.
 """
 
 import copy

@@ -1,8 +1,7 @@
 """A discrete flow model: an encoder reads a source, and a bidirectional decoder predicts the final token of
 every position from a canvas at time t.
 
-After Drax (Navon et al. 2025), which reads speech. Knows token ids and tensors; the sampler decides when a
-position changes.
+After Drax (Navon et al. 2025), which reads speech. The sampler decides when a position changes.
 """
 
 import math

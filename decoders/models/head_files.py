@@ -1,7 +1,7 @@
 """Files of draft heads: a folder with `config.json` and `model.safetensors`; docs/heads.md describes the
 format.
 
-Knows files and checksums; `check` says whether heads fit a target.
+`check` says whether heads fit a target.
 """
 
 import hashlib

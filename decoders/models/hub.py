@@ -1,6 +1,6 @@
 """Model files on the Hugging Face Hub: listing, sizes, and download with progress.
 
-Downloads only safetensors weights and the files of config and tokenizer. Knows files and bytes, no models.
+Downloads only safetensors weights and the files of config and tokenizer.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A causal language model with its tokenizer, its engine and its heads. Knows nothing of strategies."""
+"""A causal language model with its tokenizer, its engine and its heads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Loads models: shipped ones, Hub ids (with @revision) and local folders; device, dtype, tokenizer
 compatibility.
 
-Weights come from safetensors only and no remote code runs. Knows nothing of strategies.
+Weights come from safetensors only and no remote code runs.
 """
 
 from collections.abc import Callable, Iterator

@@ -4,7 +4,7 @@ added tokens, in PEFT's file format, merged when loaded (LoRA: Low-Rank Adaptati
 
 A folder holds config.json (of the merged model), adapter_config.json, adapter_model.safetensors and
 added_tokens.json (token -> id). Weights and tokenizer of the base, which ties its embeddings, are in the
-base's folder. Knows files and weights.
+base's folder.
 """
 
 import json

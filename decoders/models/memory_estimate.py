@@ -1,7 +1,7 @@
 """Estimates a model's memory before its weights are read, from its config and the headers of its safetensors
 files.
 
-Knows bytes and devices; loads no weights.
+Loads no weights.
 """
 
 import json

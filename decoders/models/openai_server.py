@@ -1,7 +1,7 @@
 """One model on a server with OpenAI's API: requests, and checks of the answers.
 
 No answer is trusted: one with another structure, unknown tokens or impossible probabilities is refused with a
-message. Knows HTTP, no endpoint but the list of models, and no trees.
+message.
 """
 
 import json

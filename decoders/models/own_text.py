@@ -1,4 +1,4 @@
-"""Texts that a model samples itself, in place of a corpus. Knows transformers models."""
+"""Texts that a model samples itself, in place of a corpus."""
 
 import torch
 

@@ -1,7 +1,5 @@
 """Masked-diffusion models that transformers does not support: LLaDA (Nie et al. 2025) and Dream (Ye et al.
 2025), loaded as the Llama and Qwen2 that they are built on. None of their code runs.
-
-Knows configs and names of weights.
 """
 
 from typing import Any

@@ -5,7 +5,7 @@ A folder holds the files of a plain model, except that `change.safetensors` and 
 `model.safetensors`. For each matrix `W` of the merged model they hold int8 numbers q and a scale s per row,
 with `W = base + s q` (rows and matrices that the base lacks, or has in another shape, start from zero);
 vectors are stored whole, and matrices equal to the base's are left out. A tokenizer shared with another model
-is stored only in that model's folder, which `change.json` names. Knows files and weights.
+is stored only in that model's folder, which `change.json` names.
 """
 
 import json

@@ -1,8 +1,7 @@
 """Follows a server that returns tokens as text: OpenAI's chat or completions endpoint, with streaming and
 log-probabilities.
 
-Its output can be shown but not used for decisions, since two tokens may have the same text. Knows HTTP, texts
-and a tokenizer's tokens, no trees.
+Its output can be shown but not used for decisions, since two tokens may have the same text.
 """
 
 import re

@@ -1,5 +1,5 @@
 """Token ids to bytes, for any Hugging Face tokenizer: byte-level BPE, SentencePiece, WordPiece, BPE with
-marked ends of words, and whole words. Knows no models.
+marked ends of words, and whole words.
 
 The bytes of an output's tokens in a row are what the tokenizer decodes them to after a word; at the very
 beginning of a text it leaves a space out.

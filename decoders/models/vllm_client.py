@@ -1,4 +1,4 @@
-"""Requests the next token's log-probabilities from vLLM in this process. Knows token ids, no trees.
+"""Requests the next token's log-probabilities from vLLM in this process.
 
 The interface of `completions_client.CompletionsClient` without a server: `vllm.LLM` holds the model, on the
 devices and machines that its options name.

@@ -2,7 +2,7 @@
 nothing changes.
 
 Santilli et al. 2023, "Accelerating Transformer Inference for Translation via Parallel Decoding" (Jacobi, and
-Gauss-Seidel-Jacobi over blocks, until end of text). Knows one lane; needs no draft.
+Gauss-Seidel-Jacobi over blocks, until end of text). Needs no draft.
 """
 
 import math

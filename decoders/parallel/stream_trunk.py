@@ -1,7 +1,6 @@
 """The frozen trunk of the Parallel Decoder Transformer, with separate keys and values for its streams.
 
-All streams share the prompt's keys and values and have their own after them. Knows a model built like Llama
-and the modules beside it; knows no lanes.
+All streams share the prompt's keys and values and have their own after them. Needs a model built like Llama.
 """
 
 from dataclasses import dataclass, field

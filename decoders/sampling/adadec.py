@@ -1,8 +1,7 @@
 """AdaDec: greedy while the model is confident; elsewhere the top candidates are reranked after a look-ahead.
 
 Towards Better Code Generation: Adaptive Decoding with Uncertainty Guidance (2025), with the greedy look-ahead
-of its code. The entropy threshold is learned for each model: see the experiment entropy-threshold. Knows one
-lane.
+of its code. The entropy threshold is learned for each model: see the experiment entropy-threshold.
 """
 
 from collections.abc import Iterator

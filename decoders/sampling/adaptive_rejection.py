@@ -1,8 +1,7 @@
 """Adaptive weighted rejection sampling of one token: draw, check, and draw again from the remaining tokens.
 
 Lipkin et al. (2025). The token follows the model's distribution restricted to allowed tokens; the draws also
-give an unbiased estimate of the total probability Z of allowed tokens. Knows a row of probabilities and a
-check of single tokens, no lane.
+give an unbiased estimate of the total probability Z of allowed tokens.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """AutoDeco: two small trained heads set, before every token, the temperature and top-p that it is drawn with.
 
-Knows one lane; the heads and their loss are in heads/scorers/autodeco.py. The End of Manual Decoding: Towards
-Truly End-to-End Language Models (2025).
+The heads and their loss are in heads/scorers/autodeco.py. The End of Manual Decoding: Towards Truly
+End-to-End Language Models (2025).
 """
 
 from collections.abc import Iterator

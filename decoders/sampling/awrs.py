@@ -2,7 +2,7 @@
 tokens.
 
 Lipkin et al. (2025), Fast Controlled Generation from Language Models with Adaptive Weighted Rejection
-Sampling. Knows one lane; one token's draws are in adaptive_rejection.py.
+Sampling. One token's draws are in adaptive_rejection.py.
 """
 
 import math

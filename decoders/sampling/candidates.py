@@ -1,7 +1,5 @@
 """Takes the best-scoring of the most likely tokens: shared by deterministic methods that weigh p against
 something else.
-
-Knows one lane, not how the scores are computed.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 Entropy Adaptive Decoding: Dynamic Model Switching for Efficient Inference (2025). The draft model is the
 small one. Which model begins, and how long to stay with one, are parameters, since the authors published no
-code. Knows one lane with two models.
+code.
 """
 
 import math

@@ -2,7 +2,7 @@
 what to avoid.
 
 Both forms that "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024) compares (item 13):
-counts of n-grams (FSD-d there) and last-layer states (FSD). Knows one lane.
+counts of n-grams (FSD-d there) and last-layer states (FSD).
 """
 
 from collections import Counter, defaultdict

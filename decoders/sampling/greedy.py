@@ -1,4 +1,4 @@
-"""Greedy decoding: always the most likely token. Knows one lane. The baseline for all other strategies."""
+"""Greedy decoding: always the most likely token. The baseline for all other strategies."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
 """Vulnerability-constrained decoding: keeps a model that labels flaws from writing the label.
 
 Storhaug, Li and Hu (2023), Efficient Avoidance of Vulnerabilities in Auto-completed Smart Contract Code Using
-Vulnerability-constrained Decoding. Knows one lane and token ids; only the model knows what the label means.
+Vulnerability-constrained Decoding. Only the model knows what the label means.
 """
 
 import math

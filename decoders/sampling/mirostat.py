@@ -1,7 +1,7 @@
 """Mirostat: sampling that keeps the surprise of its tokens near a target by feedback control.
 
 Basu et al. (2020), as in "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024), item 9;
-version 2 is the authors' simpler form, which estimates nothing. transformers has neither. Knows one lane.
+version 2 is the authors' simpler form, which estimates nothing. transformers has neither.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 Lan et al. (2022), "Momentum Decoding: Open-ended Text Generation As Graph Exploration". The table of
 resistances is the paper's; the released code has another one, which only blocks 4-grams and is the choice
-"block 4-grams" here. Knows one lane.
+"block 4-grams" here.
 """
 
 import math

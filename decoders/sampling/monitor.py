@@ -1,7 +1,7 @@
 """Monitor-guided decoding: a static analysis allows only names that exist after a dot.
 
-Agrawal et al. (2023), Guiding Language Models of Code with Global Context using Monitors. Knows one lane; the
-monitors are in constraints/monitors.py.
+Agrawal et al. (2023), Guiding Language Models of Code with Global Context using Monitors. The monitors are in
+constraints/monitors.py.
 """
 
 from bisect import bisect_right

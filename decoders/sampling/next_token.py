@@ -1,7 +1,4 @@
-"""One token from one row of logits: the processors that the parameters switch on, then a draw or the argmax.
-
-Knows one lane and a row of logits, not where they come from.
-"""
+"""One token from one row of logits: the processors that the parameters switch on, then a draw or the argmax."""
 
 import torch
 

@@ -1,7 +1,7 @@
 """Keeps a text from quoting others: no run of tokens longer than a limit may occur in a given set of texts.
 
 Carlsson et al. (2024), The Hyperfitting Phenomenon, section on citations. A processor in the form of
-transformers' `generate`. Knows only token ids.
+transformers' `generate`.
 """
 
 from collections import defaultdict

@@ -1,7 +1,7 @@
 """Sampling: each token drawn from the model's distribution after transformers' own processors, in its order.
 
 The truncations are compared in "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024). Random
-draws come from the lane's chooser. Knows one lane.
+draws come from the lane's chooser.
 """
 
 from collections.abc import Iterator

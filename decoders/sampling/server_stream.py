@@ -1,4 +1,4 @@
-"""A server's own decoding, followed token by token. Knows one lane whose target a server holds."""
+"""A server's own decoding, followed token by token. Needs a target that a server holds."""
 
 import math
 from collections.abc import Iterator

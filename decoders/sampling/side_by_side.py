@@ -1,4 +1,4 @@
-"""Several samples that grow in parallel, one token each per forward. Knows one lane."""
+"""Several samples that grow in parallel, one token each per forward."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

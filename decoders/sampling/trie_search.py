@@ -1,7 +1,7 @@
 """Trie search: classification by decoding under a trie of labels.
 
-Buchner et al. (2024), Prompt Tuned Embedding Classification, whose head replaces such a search. Knows one
-lane; constraints/labels.py knows which labels may follow.
+Buchner et al. (2024), Prompt Tuned Embedding Classification, whose head replaces such a search.
+constraints/labels.py knows which labels may follow.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Chunked prefills: prompts in pieces, alongside requests that decode (SARATHI, Agrawal et al. 2023, section
 4).
 
-A plain function of running and waiting requests. Knows nothing of how an iteration is computed.
+A plain function of running and waiting requests.
 """
 
 from decoders.scheduling.requests import Plan, Request

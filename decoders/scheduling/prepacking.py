@@ -1,8 +1,7 @@
 """Prepacking: short prompts share a row of a batch, so that less of it is padding (Zhao et al. 2024).
 
-Knows rows of prompts, a model's own forward and its cache; no engine. Unlike the authors' code, the last
-token of a prompt stays in its row, and the first logits are read there. For models whose layers all
-see everything.
+Unlike the authors' code, the last token of a prompt stays in its row, and the first logits are read there.
+For models whose layers all see everything.
 """
 
 from collections.abc import Sequence

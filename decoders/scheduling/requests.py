@@ -1,7 +1,7 @@
 """Requests that share a model, and the loop that executes a schedule, iteration by iteration.
 
-Knows requests, counts of tokens and an engine's forwards; no schedule. Time is counted in iterations, each
-request writes its tokens greedily, and memory is never short: nothing is preempted.
+Time is counted in iterations, each request writes its tokens greedily, and memory is never short: nothing is
+preempted.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Minimum Bayes risk: takes the one of several samples that is most similar to all of them.
 
 Kumar and Byrne (2004); with samples as hypotheses and as references Eikema and Aziz (2020), "Is MAP Decoding
-All You Need?". Knows one lane and texts.
+All You Need?".
 """
 
 from collections import Counter

@@ -1,7 +1,4 @@
-"""The simplest exact verifier for a way of drafting, or one that verifies whole paths if asked for.
-
-Knows verifiers and how slots are filled, no model.
-"""
+"""The simplest exact verifier for a way of drafting, or one that verifies whole paths if asked for."""
 
 from decoders.parameters import choice
 from decoders.speculative.interfaces import FIXED, WITH_REPLACEMENT, Drafter, Pair, Verifier

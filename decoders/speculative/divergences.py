@@ -1,4 +1,4 @@
-"""How far a draft's distribution q is from the target's p: what distillation minimises. Knows tensors only.
+"""How far a draft's distribution q is from the target's p: what distillation minimises.
 
 Zhou et al. (2023), DistillSpec, section 3: a drafted token is accepted with probability 1 - TV(p, q), so the
 total variation distance is what counts; the others are easier to minimise.

@@ -1,7 +1,7 @@
 """How long the forwards of a lane's models take on this machine, measured when the lane starts.
 
 For methods whose tree, window or draft length follows from the ratio of these times. Nothing is measured
-unless a parameter asks for it: a clock differs from run to run. Knows models by their roles.
+unless a parameter asks for it: a clock differs from run to run.
 """
 
 import time

@@ -1,7 +1,7 @@
 """What drafters and verifiers pass to each other, and the badge that a pair of them earns.
 
-Knows no model, no method by name and nothing of the loop that runs them. p is the target's distribution and q
-the draft's, both after all processors; at temperature 0 both are one-hot.
+p is the target's distribution and q the draft's, both after all processors; at temperature 0 both are
+one-hot.
 """
 
 import math

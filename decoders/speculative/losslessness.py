@@ -2,8 +2,8 @@
 continuation each.
 
 Continuations are counted in cells whose probabilities are computed exactly from the target; a strategy that
-keeps the distribution keeps the probability of every cell. Knows lanes and models, nothing of pages. The
-verifier that is wrong on purpose exists only here: no strategy can use it.
+keeps the distribution keeps the probability of every cell. The verifier that is wrong on purpose exists only
+here: no strategy can use it.
 """
 
 import time

@@ -1,7 +1,6 @@
 """How far a relaxed verifier is from the target: measured at every position that it tested, while it runs.
 
-Knows distributions, no rule by name. The distance is total variation, half the sum of |distribution - p|: 0
-is lossless, 1 the maximum.
+The distance is total variation, half the sum of |distribution - p|: 0 is lossless, 1 the maximum.
 """
 
 from decoders.lane import Lane

@@ -1,4 +1,4 @@
-"""What speculation should gain: the formulas of Leviathan et al. (2023). Knows numbers only.
+"""What speculation should gain: the formulas of Leviathan et al. (2023).
 
 alpha: probability that a drafted token is accepted given that its parent was; gamma: drafted tokens per
 round; cost: one draft forward in units of one target forward. All assume independent acceptances.

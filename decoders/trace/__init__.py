@@ -1,4 +1,4 @@
-"""The record of a lane and its file form. Knows events and numbers; imports no torch."""
+"""The record of a lane and its file form. Imports no torch."""
 
 from decoders.trace.trace import Trace, from_json, load
 

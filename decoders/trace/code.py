@@ -1,7 +1,7 @@
 """The code that ran: a strategy's own functions with their source, and the places in them at which a lane's
 events were recorded.
 
-Knows no frames and no strategy; own_code.py finds the places.
+own_code.py finds the places.
 """
 
 from dataclasses import dataclass, field

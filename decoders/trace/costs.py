@@ -1,4 +1,4 @@
-"""What a lane cost, computed from its events, and metrics with vLLM's names. Knows events, no trace.
+"""What a lane cost, computed from its events, and metrics with vLLM's names.
 
 A drafted token is one that was sent to the target for verification, as vLLM counts (num_draft_tokens), in the
 round that verified it. What a drafter wrote is a candidate; a rerank, a constraint or a rejection before it

@@ -1,7 +1,4 @@
-"""The events of a lane and its steps: what happened, recorded as it happens, and their JSON form.
-
-Knows numbers and names, nothing of lanes, traces or costs, which are all made of events.
-"""
+"""The events of a lane and its steps: what happened, recorded as it happens, and their JSON form."""
 
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, get_args

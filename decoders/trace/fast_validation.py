@@ -1,6 +1,6 @@
 """Checks whether a trace follows its schema, twenty times as fast as a general validator.
 
-Knows the few keywords of JSON Schema that `decoders.trace.schema` uses; any other is an error. What fails
+Covers the few keywords of JSON Schema that `decoders.trace.schema` uses; any other is an error. What fails
 here may still be valid (1.0 is an integer in JSON Schema), so the general validator then decides.
 """
 

@@ -2,7 +2,7 @@
 
 `{"tokens": [ids], "forced": [positions]}`: the tokens after the prompt, and which of them (0 is the first) a
 person chose; the others are copied from the lane that this one branched off. A `Rating` holds the target's
-rank and probability of a forced token. Knows events and log-probabilities, no lane.
+rank and probability of a forced token.
 """
 
 import math

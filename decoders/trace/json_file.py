@@ -1,7 +1,5 @@
 """Reads JSON files that a user opens: of bounded size, and only with values that every JSON parser reads
 alike.
-
-Knows bytes and JSON, no traces.
 """
 
 import gzip

@@ -1,8 +1,7 @@
 """Moments: the steps of a lane at which something happens that is worth a stop.
 
 A fold over events that never looks ahead, so that a run can be followed while it decodes. Each kind of moment
-is a class whose fields say what happened; decoders/explain/moments.py makes its sentence. Knows numbers and
-nodes, no strategy and no picture.
+is a class whose fields say what happened; decoders/explain/moments.py makes its sentence.
 """
 
 import heapq

@@ -1,6 +1,6 @@
 """An index over the nodes of a trace, for code that walks the tree.
 
-Knows prompts and Propose events, no verdicts and no pictures; imports no torch.
+Imports no torch.
 """
 
 from collections.abc import Iterator, Sequence

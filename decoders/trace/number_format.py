@@ -1,4 +1,4 @@
-"""Numbers in sentences: probabilities are rounded so that printed numbers agree. Knows no method."""
+"""Numbers in sentences: probabilities are rounded so that printed numbers agree."""
 
 
 def number(x: float, digits: int = 3) -> str:

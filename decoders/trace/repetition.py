@@ -1,7 +1,7 @@
 """Where a text repeats itself: phrases that stood there before, and loops, in which a text writes the same
 stretch again and again.
 
-A fold over its tokens that never looks ahead. Knows token ids only.
+A fold over its tokens that never looks ahead.
 """
 
 import math

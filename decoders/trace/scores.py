@@ -2,8 +2,8 @@
 (`Measure`), values by number (`Table`), and a stretch of the prompt (`Span`); the names of such numbers; and
 where in its constraint an output stands (`ConstraintPlace`, `AutomatonState`).
 
-A reader matches the class and the name, and reads fields: nothing is read out of a name, a level or the
-name of a part, which are words for people. Knows numbers and names only.
+A reader matches the class and the name, and reads fields: nothing is read out of a name, a level or the name
+of a part, which are words for people.
 """
 
 from dataclasses import dataclass, field

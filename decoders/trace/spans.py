@@ -1,7 +1,7 @@
 """Spans of a text by delimiters: reasoning between `<think>` and `</think>`, the answer after it, tool calls.
 
 A fold over the bytes of its tokens that never looks ahead: a delimiter may be cut into several tokens, and
-those in front of its last one get their span when it is whole. Knows bytes, no tokenizer and no model.
+those in front of its last one get their span when it is whole.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Tokens in sentences: their bytes as readable text. Knows no method."""
+"""Tokens in sentences: their bytes as readable text."""
 
 from decoders.trace.number_format import number
 

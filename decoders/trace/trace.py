@@ -1,8 +1,7 @@
 """Traces: the append-only record of one lane as steps of events, and its JSON form.
 
-Everything that is drawn, exported, counted or tested is a fold over these events. Knows token ids and bytes,
-no models and no pictures; imports no torch. The specification is docs/trace.md, the JSON Schema
-assets/trace.schema.json.
+Everything that is drawn, exported, counted or tested is a fold over these events. Imports no torch. The
+specification is docs/trace.md, the JSON Schema assets/trace.schema.json.
 """
 
 import functools

@@ -1,7 +1,4 @@
-"""The header of a trace: strategy, parameters, models and prompt, read from what `generate` was given.
-
-Knows the names of options and of processors' classes.
-"""
+"""The header of a trace: strategy, parameters, models and prompt, read from what `generate` was given."""
 
 from collections.abc import Sequence
 from typing import Any

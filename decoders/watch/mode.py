@@ -1,7 +1,4 @@
-"""What the modes of `generate` have in common: texts, which of them are unfinished, and the forwards.
-
-Knows recordings and rows of scores, no hook.
-"""
+"""What the modes of `generate` have in common: texts, which of them are unfinished, and the forwards."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

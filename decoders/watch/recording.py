@@ -1,7 +1,5 @@
 """The trace of one text that a `generate` writes: the recording methods of a lane, for decoding that happens
 elsewhere.
-
-Knows events and trees, nothing of transformers.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """A model that is watched: every `generate` of it, called by this thread inside the `with`, leaves traces.
 
-Knows how a model is restored; what one call does is in call.py.
+What one call does is in call.py.
 """
 
 import threading

@@ -1,5 +1,5 @@
 """A drafter's guess at every position of a text that the target wrote, each conditioned on the true tokens
-before it, so that two drafters can be compared position by position. Knows tensors and models.
+before it, so that two drafters can be compared position by position.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 """The values of `--draft`: a draft model, or a strategy that drafts by itself, such as one with the target's
-own heads. Knows models and the registry, no strategy by name.
+own heads.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 """Runs the prompts: the target's own text for each, every drafter's rounds, and every drafter's guess at each
-position of the target's text. Knows models and lanes, no strategy by name.
+position of the target's text.
 """
 
 from collections.abc import Generator, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A file of prompts: a text, one prompt per line, or JSON lines. Knows no models."""
+"""A file of prompts: a text, one prompt per line, or JSON lines."""
 
 import json
 from dataclasses import dataclass

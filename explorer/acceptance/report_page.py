@@ -1,6 +1,4 @@
-"""An acceptance report as a page: tables, figures and every text with its rejections. Knows the report and
-figures, no models.
-"""
+"""An acceptance report as a page: tables, figures and every text with its rejections."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""An acceptance report in words: a summary, and a sentence that compares two drafters. Knows the report."""
+"""An acceptance report in words: a summary, and a sentence that compares two drafters."""
 
 
 def summary(report: dict) -> str:

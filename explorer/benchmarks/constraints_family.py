@@ -2,7 +2,7 @@
 survives a thousand random texts typed as constraints.
 
 `python -m explorer.benchmarks.constraints_family` is the process that stands in for the app: it decodes a
-lane under each text, so that a crash ends only this process. Knows kinds of constraints and engines.
+lane under each text, so that a crash ends only this process.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """The diffusion family: what rules that fill several masks per forward save compared with one mask per
 forward, and how many tokens per forward they reach without answering fewer problems right.
 
-Knows the rules of the experiment parallel-bench, which measures their errors.
+The experiment parallel-bench measures the errors of these rules.
 """
 
 import argparse

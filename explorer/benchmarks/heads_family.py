@@ -1,7 +1,5 @@
 """Every strategy whose drafter is a module trained for the frozen target, on the same prompts: tokens/s
 against greedy, tokens per target forward, and where the drafting time goes.
-
-Knows which strategies these are, and those of EAGLE's kind, which are compared with the shipped draft.
 """
 
 import argparse

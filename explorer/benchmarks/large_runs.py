@@ -2,7 +2,7 @@
 in headless Chromium.
 
 The shipped models run with a longer context and without their end-of-text token, so that every lane decodes
-512 tokens. Knows the page's test interface (`window.decodingExplorer`), nothing of how it draws.
+512 tokens. Uses the page's test interface, `window.decodingExplorer`.
 """
 
 import argparse

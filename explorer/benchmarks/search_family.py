@@ -1,7 +1,5 @@
 """The search family: beam search against transformers' `generate`, and the time searches spend outside the
 model.
-
-Knows strategies by name only where a goal names them.
 """
 
 import argparse

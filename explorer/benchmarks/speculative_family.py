@@ -1,8 +1,6 @@
 """Every strategy of the speculative family on the same prompts of six kinds of text: tokens per target
 forward, the cost of drafting, and tokens/s relative to greedy decoding; also the speculative modes of
 transformers' `generate`.
-
-Knows no strategy by name but the chain and the trees that are compared with each other.
 """
 
 import argparse

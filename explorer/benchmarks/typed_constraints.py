@@ -1,7 +1,7 @@
 """Random texts that somebody might type as a constraint: valid ones, nearly valid ones, and garbage.
 
 `typed(number)` always gives the same text for the same number. Nearly all are within the length that a lane
-accepts. Knows kinds of constraints, no engine.
+accepts.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The cards of the Methods section: every strategy from its declaration, every paper from the index.
 
 A card's picture is a real run that `python -m explorer.catalog.recorded_runs` recorded in
-assets/examples/methods/; it is drawn on request. Knows declarations and traces, nothing of how a card looks.
+assets/examples/methods/; it is drawn on request.
 """
 
 from collections.abc import Sequence

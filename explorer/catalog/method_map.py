@@ -1,7 +1,7 @@
 """The map of methods as a NetworkX graph: what implements which paper, and which strategies share a part.
 
 Nodes are papers, strategies, their parts and families, and everything else that implements a paper; all of it
-comes from declarations. Knows no trace.
+comes from declarations.
 """
 
 import networkx as nx

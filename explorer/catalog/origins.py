@@ -1,9 +1,8 @@
 """Where strategies come from and what each one changed, from two tables in assets/.
 
 methods.csv has each strategy's parent, where a branch of the map of decoding begins, how the strategy differs
-from its parent, and other names that people search for;
-sources.csv has papers and libraries outside the 193; head_gains.csv has what trained drafters gain. An empty
-cell is a fact that could not be confirmed. Knows no declarations.
+from its parent, and other names that people search for; sources.csv has papers and libraries outside the 193;
+head_gains.csv has what trained drafters gain. An empty cell is a fact that could not be confirmed.
 """
 
 from functools import cache

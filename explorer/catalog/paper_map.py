@@ -1,6 +1,6 @@
 """The map of papers as a NetworkX graph: routes from papers through mechanisms and parts to implementations.
 
-Made from the map of methods (method_map.py), so only from declarations. Knows nothing of how it is drawn.
+Made from the map of methods (method_map.py), so only from declarations.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """The stored run that the page shows before any model is loaded, and the example prompts.
 
 `python -m explorer.catalog.recorded_runs` recorded the traces in assets/examples/ and can record them again;
-the page's pictures are computed from them when the app starts. Knows nothing of pages.
+the page's pictures are computed from them when the app starts.
 """
 
 import argparse

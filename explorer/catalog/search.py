@@ -1,7 +1,4 @@
-"""Finds methods, draft heads and papers by title, alias, author, mechanism or year, best matches first.
-
-Knows the listing of method_cards, nothing of the page.
-"""
+"""Finds methods, draft heads and papers by title, alias, author, mechanism or year, best matches first."""
 
 import re
 

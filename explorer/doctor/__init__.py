@@ -1,3 +1,3 @@
 """Finds what is wrong with a draft: examines the drafter on texts with known answers and tells the causes of
-low acceptance apart. Knows models, traces and counts; the page and the command `doctor` show the result.
+low acceptance apart. The page and the command `doctor` show the result.
 """

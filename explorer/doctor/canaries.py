@@ -1,5 +1,4 @@
-"""Canaries: short texts whose continuation is known, each of which asks for one ability. Knows models by
-their tokens only.
+"""Canaries: short texts whose continuation is known, each of which asks for one ability.
 
 A drafter that fails at one of them where its target does not shows what it lacks: copying from its context,
 counting, keeping an indentation, or reading a long context.

@@ -1,5 +1,5 @@
 """Examines a drafter of a target, both loaded here: its guesses along the canaries, the same if it read in
-other ways, and rounds as long as any that may pay. Knows models and lanes, no strategy by name.
+other ways, and rounds as long as any that may pay.
 """
 
 from collections.abc import Generator, Iterator

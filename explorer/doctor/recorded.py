@@ -1,5 +1,5 @@
 """Examines what an engine has recorded: traces of rounds, whose drafts are compared with the target's numbers
-beside them and, if the same models are loaded here, with ours; or counts alone. Knows traces and models.
+beside them and, if the same models are loaded here, with ours; or counts alone.
 """
 
 import math

@@ -1,6 +1,4 @@
-"""An examination as a page: the verdict with its evidence, the figures, and the table of texts. Knows the
-examination and figures, no models.
-"""
+"""An examination as a page: the verdict with its evidence, the figures, and the table of texts."""
 
 from functools import partial
 

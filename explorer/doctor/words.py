@@ -1,4 +1,4 @@
-"""What an examination found, in sentences, as text and as JSON. Knows no models."""
+"""What an examination found, in sentences, as text and as JSON."""
 
 from collections.abc import Iterator
 from dataclasses import asdict

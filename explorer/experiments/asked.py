@@ -1,4 +1,4 @@
-"""What the experiments ask: prompts of several kinds, decoded by a strategy. Knows no experiment."""
+"""What the experiments ask: prompts of several kinds, decoded by a strategy."""
 
 import gzip
 from base64 import b64encode

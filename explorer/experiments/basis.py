@@ -1,5 +1,5 @@
 """On what a finding stands: what was sampled, how often something was trained, and a 95% interval for each
-difference that the finding claims. Knows no experiment.
+difference that the finding claims.
 
 The words that a finding needs beside it follow from this: one training, a single run, or a difference that
 chance alone could have made.

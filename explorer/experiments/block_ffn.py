@@ -1,8 +1,6 @@
 """BlockFFN: a mixture of experts whose tokens choose how many experts they need, two losses that make
 neighbours choose the same ones, and how many experts a few tokens need together (Song et al. 2025,
 "BlockFFN", section 3; metrics TLS and CLS of section 2).
-
-Knows modules and scores [..., T, E], nothing of texts, of speculation or of what comes out.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""Two tokens that were filled in one forward and do not go together, of a lane that measured conflicts.
-
-Knows traces; which task or rule is not its to say.
-"""
+"""Two tokens that were filled in one forward and do not go together, of a lane that measured conflicts."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,5 @@
 """Which masks a forward fills: the rules that are compared, in families that are one curve each. A rule is a
-strategy with its parameters; its strategy says which kind of model it needs. Knows no model and no task.
+strategy with its parameters; its strategy says which kind of model it needs.
 """
 
 from dataclasses import dataclass

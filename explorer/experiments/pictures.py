@@ -1,7 +1,7 @@
 """Pictures of answers: curves, bars, heat maps, spreads, parallel coordinates, clouds of points, syntax
 trees, texts side by side.
 
-Each is plain data that is drawn elsewhere (visualizers/figures/experiments.py) and knows no experiment.
+Each is plain data that is drawn elsewhere (visualizers/figures/experiments.py).
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 """How far an experiment is: its loops go through `each`, and whoever opened `watched` hears after every item
-what share of the whole is done. Knows no experiment, no clock and no screen.
+what share of the whole is done.
 
 A loop inside a loop fills the part of the item that it works on, so that the share is that of the whole,
 however deep the loop that tells it. What follows one another shares what is left: `each(items, until=0.8)`

@@ -1,5 +1,5 @@
 """The progress of an experiment on the error stream: on a terminal one line that changes, else a line for
-every tenth. The time that is left follows from what was measured so far. Knows no experiment.
+every tenth. The time that is left follows from what was measured so far.
 """
 
 import sys

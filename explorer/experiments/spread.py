@@ -1,8 +1,8 @@
 """Runs the decodings of an experiment, or the parts of a benchmark, in the worker processes of a Ray cluster,
 on one machine or on several.
 
-Knows no experiment: those that can be spread hand their decodings to `over`. Ray is an extra, imported only
-when a cluster is asked for.
+Experiments that can be spread hand their decodings to `over`. Ray is an extra, imported only when a cluster
+is asked for.
 """
 
 import importlib

@@ -1,7 +1,4 @@
-"""Figures that several experiments quote: whether two shares differ, how alike texts are.
-
-Knows numbers and tokens only.
-"""
+"""Figures that several experiments quote: whether two shares differ, how alike texts are."""
 
 import math
 from collections import Counter

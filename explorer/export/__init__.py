@@ -1,1 +1,1 @@
-"""Runs as files and as pages, and the page's own files. Knows traces, no server."""
+"""Runs as files and as pages, and the page's own files."""

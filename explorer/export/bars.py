@@ -1,6 +1,6 @@
 """The bars above the lanes as HTML: prompt and buttons, the slider and its unit, status and errors.
 
-assets/web/page/bar.js finds the parts by `data-part` and gives them their behaviour. Knows no runs.
+assets/web/page/bar.js finds the parts by `data-part` and gives them their behaviour.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """A comparison of lanes as the page and saved pages show it: marks, texts side by side, charts, costs.
 
-Takes the result of `visualizers.analysis.comparison.compare`; knows no run and no component. All HTML is made
-and escaped here, so that the text of a model is never markup.
+Takes the result of `visualizers.analysis.comparison.compare`. All HTML is made and escaped here, so that the
+text of a model is never markup.
 """
 
 import html

@@ -1,6 +1,6 @@
 """The empty HTML in which the player draws: a picture with its strip and legend, and a text as chips.
 
-The scripts in assets/web/player find the parts by `data-dp`. Knows no marks, no lanes and no runs.
+The scripts in assets/web/player find the parts by `data-dp`.
 """
 
 from explorer.markup import Html, h

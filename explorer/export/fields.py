@@ -1,8 +1,7 @@
 """The fields for a lane's parameters, as HTML, and the panel that contains them.
 
-assets/web/page/lane.js fills in a lane's values. Knows parameters in their public form, no strategy and no
-lane. A page knows a parameter as `{name, default, group, field}`. Many strategies share parameters, so
-`field` is a key by which the page looks up the HTML.
+assets/web/page/lane.js fills in a lane's values. A page knows a parameter as `{name, default, group, field}`.
+Many strategies share parameters, so `field` is a key by which the page looks up the HTML.
 """
 
 import hashlib

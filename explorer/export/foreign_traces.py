@@ -1,7 +1,6 @@
 """Declarations and views for traces that were decoded elsewhere.
 
-A strategy that is not registered here gets a declaration made from its trace. Knows traces, views and the
-registry.
+A strategy that is not registered here gets a declaration made from its trace.
 """
 
 import json

@@ -1,6 +1,6 @@
 """A view of a lane as a picture: an SVG with a heading, a legend and the lane's costs so far.
 
-It is the view's Plotly figure, drawn without a browser (visualizers/figures/svg.py). Knows traces, no runs.
+It is the view's Plotly figure, drawn without a browser (visualizers/figures/svg.py).
 """
 
 from decoders.trace.costs import costs_of

@@ -1,5 +1,5 @@
 """What is in files that a person opens, one or many: lanes, records of which each can be opened as a lane,
-and counts. Knows bytes and names; the page and the command `open` show it.
+and counts. The page and the command `open` show it.
 """
 
 import base64

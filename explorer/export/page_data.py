@@ -1,6 +1,6 @@
 """The data with which a page starts, before it asks any server: a finished run, names and limits.
 
-The app's page and a saved page start in the same way. Knows runs and their settings, nothing of HTML.
+The app's page and a saved page start in the same way.
 """
 
 from decoders import memory_options

@@ -1,6 +1,6 @@
 """The page's own files and the order in which a page includes them.
 
-Knows the folders below assets/; fetches nothing from elsewhere, serves nothing and knows nothing of runs.
+Fetches nothing from elsewhere.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """A saved run: one HTML file with the page's own scripts, the player and the whole run, for disk or notebook.
 
 The page starts as in the app; instead of a server, assets/web/replay/offline.js answers its requests from
-data that is computed here. Knows traces, runs and files; imports no gradio. Nothing in the file can reach a
-network: its Content-Security-Policy forbids every request, and every script except its own.
+data that is computed here. Imports no gradio. Nothing in the file can reach a network: its
+Content-Security-Policy forbids every request, and every script except its own.
 """
 
 import base64

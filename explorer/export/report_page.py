@@ -1,6 +1,6 @@
 """A report as one HTML file that works offline: its content, and Plotly figures in light and dark.
 
-`content` has a place `figure-NAME` for each figure. Knows pages and figures, nothing of what is reported.
+`content` has a place `figure-NAME` for each figure.
 """
 
 import json

@@ -1,7 +1,6 @@
 """A run as a file: its settings and one trace per lane; docs/trace.md describes the format.
 
 Reads such files, single traces, saved pages and answers of other servers, and checks all of them before use.
-Knows traces and settings, nothing of runs or pages.
 """
 
 import base64

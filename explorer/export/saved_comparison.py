@@ -1,7 +1,6 @@
 """The comparison of lanes in a saved page: its HTML, every chart in both looks, and sort orders of the costs.
 
-assets/web/replay/comparison.js draws the charts and sorts the costs. Knows the result of
-`visualizers.analysis.comparison.compare`, no run.
+assets/web/replay/comparison.js draws the charts and sorts the costs.
 """
 
 import json

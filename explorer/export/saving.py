@@ -1,4 +1,4 @@
-"""Writes lanes to a file, as its suffix says. Knows formats, nothing of how the lanes were made."""
+"""Writes lanes to a file, as its suffix says."""
 
 from pathlib import Path
 

@@ -1,7 +1,4 @@
-"""One event in a few words, and the numbers that it holds: what stands beside the line of code that ran.
-
-Knows events and tokens, no strategy and no page.
-"""
+"""One event in a few words, and the numbers that it holds: what stands beside the line of code that ran."""
 
 import math
 from collections.abc import Callable

@@ -1,7 +1,6 @@
 """The inspector's sliders as HTML, and the sentences about drafts of another length.
 
-assets/web/page/knobs.js finds the parts by `data-part`, moves the sliders and fills in the rest. Knows no
-trace.
+assets/web/page/knobs.js finds the parts by `data-part`, moves the sliders and fills in the rest.
 """
 
 from explorer.inspector.knobs import LENGTH

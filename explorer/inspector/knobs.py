@@ -2,7 +2,7 @@
 
 For each token of the text: the target's distribution before any processor that has a slider, the draft's
 distribution and the test if there was one, and the random numbers of the position. The page computes the rest
-(assets/web/page/what-if.js). Knows strategies by their parts and parameters, never by name.
+(assets/web/page/what-if.js).
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The inspector's small parts as HTML: tokens, bars, buttons, numbers. Knows nothing of traces."""
+"""The inspector's small parts as HTML: tokens, bars, buttons, numbers."""
 
 from explorer.markup import Html, h
 from visualizers.views.any_lane.sampler import digits

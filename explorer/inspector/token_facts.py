@@ -1,7 +1,7 @@
 """What a trace records about one token, for the inspector: the distributions, the verdicts and their reasons.
 
-A fold over the events; numbers are those of the trace, and derived ones are marked as such. Knows no
-strategy and no page. Returns plain data, which a saved page can hold.
+A fold over the events; numbers are those of the trace, and derived ones are marked as such. Returns plain
+data, which a saved page can hold.
 """
 
 import json

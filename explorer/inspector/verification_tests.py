@@ -3,7 +3,7 @@ residual.
 
 Later attempts are tested against what the earlier ones left: R = norm(max(R - D, 0)) is recorded, D is the
 draft without the tokens already tried. A token that was not recorded gets a number derived from p and q; in
-traces that record no residual, all of its numbers are derived. Knows no strategy.
+traces that record no residual, all of its numbers are derived.
 """
 
 import math

@@ -1,7 +1,6 @@
 """Facts that a lesson states about a lane, all computed from its trace; no count is written by hand.
 
-Knows traces and the facts of a comparison, nothing of lessons, pages or strategies. Entropies are in bits,
-log-probabilities in nats. A fact that the trace does not record is None.
+Entropies are in bits, log-probabilities in nats. A fact that the trace does not record is None.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 A lesson is a data file in assets/lessons/ (schema: assets/lesson.schema.json). Its sentences have slots,
 which are filled with facts computed from the traces on screen. Where a claim that a stop relies on does not
-hold in this run, the stop says so instead. Knows no strategy and no page.
+hold in this run, the stop says so instead.
 """
 
 import argparse

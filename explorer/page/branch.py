@@ -2,7 +2,7 @@
 
 On the canvas of a diffusion model, the new lane has one more word fixed from the start. A branch keeps its
 parent's strategy, parameters and seed; its prompt tokens come from the parent's trace and are not tokenized
-again. Knows traces, runs and models, nothing of pages.
+again.
 """
 
 import asyncio

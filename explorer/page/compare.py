@@ -1,7 +1,4 @@
-"""Compares the lanes of a run, for the marks that the page draws and for the section Compare.
-
-Knows runs and `visualizers.analysis.comparison`, nothing of how a comparison is displayed.
-"""
+"""Compares the lanes of a run, for the marks that the page draws and for the section Compare."""
 
 import asyncio
 

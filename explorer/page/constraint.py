@@ -1,6 +1,6 @@
 """Checks a lane's constraint while it is typed: whether it is usable and, if not, where the error is.
 
-Knows the models in use. The page shows the message (assets/web/page/constraint.js).
+The page shows the message (assets/web/page/constraint.js).
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """Named endpoints for scripts and assistants: /strategies, /run and /trace, for Gradio clients and over MCP.
 
 They share the scheduler with the page, so a script waits its turn. If a client disconnects, its run stops.
-Knows nothing of pages.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 Gradio's routes raise if a function, a component, an endpoint or an input does not exist; here such a call is
 answered with a sentence. The payload for a server function is checked by `sessions.validated`, with that
-function's own model. Knows the names of what can be called, not how it works.
+function's own model.
 """
 
 import re

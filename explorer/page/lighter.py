@@ -1,7 +1,5 @@
 """Makes Gradio lighter where it computes without need: its front end while a page mounts, and both sides of
 it while nothing happens.
-
-Knows Gradio's files and its queue, nothing of the page.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """The theme of Gradio's components: the colours of our palette, in light and dark, and our sizes.
 
 The palette's surfaces are CSS variables of the page (`palette.css`) that change with its theme, so each of
-Gradio's own variables has the same value in light and dark mode. Knows colours, no components.
+Gradio's own variables has the same value in light and dark mode.
 """
 
 import gradio as gr

@@ -1,7 +1,4 @@
-"""Saving and opening: makes files from runs and runs from files.
-
-Knows runs and file formats, nothing of how the page offers them (the tab Traces, a lane's menu).
-"""
+"""Saving and opening: makes files from runs and runs from files."""
 
 import asyncio
 import base64

@@ -1,6 +1,6 @@
 """Serves our own files and those of Gradio's front end, and inserts the first picture into Gradio's HTML.
 
-Only a fixed list of files is served, and nothing is fetched from elsewhere. Knows nothing of runs.
+Only a fixed list of files is served, and nothing is fetched from elsewhere.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """Sessions: a page can access only its own runs, and tells the server when it closes.
 
-A session is a secret that the page generates and sends with every call. Knows runs, nothing of lanes.
+A session is a secret that the page generates and sends with every call.
 """
 
 import functools

@@ -2,7 +2,7 @@
 
 Gradio keeps the configuration of every component per session, so that a link can restore the values of a
 page. Computing it for the 490 components of this page takes 0.1 seconds on the event loop, at the first event
-of each visitor and at each call of a tool. Knows Gradio's sessions, nothing of the page.
+of each visitor and at each call of a tool.
 """
 
 from copy import copy

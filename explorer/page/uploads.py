@@ -1,7 +1,7 @@
 """Uploaded files: what an upload request may contain. Each file is deleted once it has been read.
 
 A request is taken apart and reassembled, so that only the file's bytes reach Gradio's parser, and the name on
-disk is a secret that we choose. explorer/access.py says who may upload. Knows no runs.
+disk is a secret that we choose. explorer/access.py says who may upload.
 """
 
 import re

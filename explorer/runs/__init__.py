@@ -1,3 +1,3 @@
-"""Runs: which lanes decode, and when. Knows lanes, models and traces, no HTML."""
+"""Runs: which lanes decode, and when."""
 
 MAX_LANES = 4  # of a run

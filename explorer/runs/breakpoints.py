@@ -1,6 +1,6 @@
 """The breakpoints of a run: asked after each step of its lanes, they say why it stops there.
 
-Knows records and conditions, not whose turn it is; all is called on the worker, or for a run that has ended.
+All is called on the worker, or for a run that has ended.
 """
 
 from collections.abc import Sequence

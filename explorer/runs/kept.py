@@ -1,4 +1,4 @@
-"""What is dropped first when runs use more memory than the app may. Knows runs and their views, no worker."""
+"""What is dropped first when runs use more memory than the app may."""
 
 from collections.abc import Iterable
 

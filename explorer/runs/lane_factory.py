@@ -1,4 +1,4 @@
-"""Makes the lanes of a run from a checked request. Knows lanes and models, nothing of runs or pages."""
+"""Makes the lanes of a run from a checked request."""
 
 import logging
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Loads the models for a command. Knows models, no strategy; imports torch only when it loads."""
+"""Loads the models for a command. Imports torch only when it loads."""
 
 from collections.abc import Sequence
 

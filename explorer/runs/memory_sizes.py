@@ -1,7 +1,7 @@
 """Estimates how many bytes the steps of a run and the changes of its views take, as they grow.
 
-The estimates are sums over the parts of events and marks, with their sizes in CPython; a test
-compares them with what the interpreter reports as allocated. Knows steps, no run.
+The estimates are sums over the parts of events and marks, with their sizes in CPython; a test compares them
+with what the interpreter reports as allocated.
 """
 
 from decoders.trace.events import Cell, Commit, Depend, Distribution, Forward, Note, Propose, Step, Verdict

@@ -1,8 +1,8 @@
 """The loaded models: those that the app was started with, and those that users have chosen since.
 
 Everything loads in the background, one set after the other, so that the page is ready before torch is. A run
-keeps the models it was started with; unused sets make room for others. Knows model names and the
-registry; imports torch and transformers only inside its thread.
+keeps the models it was started with; unused sets make room for others. Imports torch and transformers only
+inside its thread.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""The result of a finished lane as one JSON object, the same for the command line and the endpoints.
-
-Knows traces only.
-"""
+"""The result of a finished lane as one JSON object, the same for the command line and the endpoints."""
 
 from decoders.search.beam.hypotheses import returned
 from decoders.trace.trace import Trace

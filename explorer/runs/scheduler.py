@@ -1,9 +1,9 @@
 """Runs: what users have started, one to four lanes each, stepped fairly by one worker thread.
 
-Knows lanes and views, nothing of HTTP, Gradio or pages. A run is known only by its unguessable id. Nothing is
-pushed: the page pulls from a cursor, so a slow page loses nothing, and no run waits for a page to paint. A
-run that nobody pulls pauses, at once if its page says that it is closing, and continues when it is pulled
-again. A long step is interrupted in the middle (slices.py). The memory of all runs is bounded (kept.py).
+A run is known only by its unguessable id. Nothing is pushed: the page pulls from a cursor, so a slow page
+loses nothing, and no run waits for a page to paint. A run that nobody pulls pauses, at once if its page says
+that it is closing, and continues when it is pulled again. A long step is interrupted in the middle
+(slices.py). The memory of all runs is bounded (kept.py).
 """
 
 import asyncio

@@ -3,7 +3,7 @@
 A step of a lane may compute for many seconds. On the decoding thread each step runs in a greenlet, which has
 a stack of its own. When its slice is used up, `between`, which lanes call at every verb, switches back to the
 scheduler; so does `wait`, for what a program or a server computes. There is only one thread, so models and
-their libraries never see two. Knows no lanes.
+their libraries never see two.
 """
 
 import sys

@@ -1,7 +1,4 @@
-"""One lane's step on the decoding thread: one slice of it, its end, and its entry in the run's record.
-
-Knows lanes and records, not whose turn it is.
-"""
+"""One lane's step on the decoding thread: one slice of it, its end, and its entry in the run's record."""
 
 import logging
 import time

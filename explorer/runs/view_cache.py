@@ -1,6 +1,6 @@
 """Folds: a cached view of one lane, fed step by step, which any page can read from any cursor.
 
-Knows traces and views, nothing of runs or pages. A view that fails says so in one sentence and stops growing.
+A view that fails says so in one sentence and stops growing.
 """
 
 import logging

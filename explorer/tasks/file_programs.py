@@ -1,7 +1,7 @@
 """Toy programs that open, read, write and close files. A checker finds their flaws: uses of files that are
 not open. An imperfect auditor has put a label before most flawed lines.
 
-Not in `TASKS`, since a complete program may still be flawed. Knows plain text.
+Not in `TASKS`, since a complete program may still be flawed.
 """
 
 import random

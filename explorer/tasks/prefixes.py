@@ -1,6 +1,6 @@
 """Decides exactly whether the beginning of an answer can still become a right one, for the tasks in `SCORED`.
 
-Assumes numbers without leading zeros. Knows the rules of the tasks, no models.
+Assumes numbers without leading zeros.
 """
 
 import re

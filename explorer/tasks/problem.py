@@ -1,7 +1,7 @@
 """What a task is: problems made from a seed, each with a prompt of fixed form, a right answer and a checker.
 
 The shipped models are trained on these, strategies are compared on them, and rewards are learned from their
-checkers. Knows plain text, no models and no tokens.
+checkers.
 """
 
 import random

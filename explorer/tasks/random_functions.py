@@ -1,5 +1,5 @@
 """Random functions in the small Python of the task `python`: lists of numbers, slices and comprehensions,
-nested at random. Knows plain text.
+nested at random.
 """
 
 import random

@@ -1,7 +1,7 @@
 """Fact sheets with a summary: a few clauses about people, and two to four sentences that paraphrase some of
 them. Weights and chance decide which ones, so that several summaries are likely.
 
-Not in `TASKS`, since no answer is right or wrong; a summary follows its plan or not. Knows plain text.
+Not in `TASKS`, since no answer is right or wrong; a summary follows its plan or not.
 """
 
 import math

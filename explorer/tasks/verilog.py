@@ -1,7 +1,7 @@
 """Small Verilog modules from a description of their outputs, with marks at the ends of fragments.
 
 A fragment ends after each keyword, identifier, number and operator. Not in `TASKS`, since only an adapter
-learns it. Knows plain text. Its Verilog consists of gates, a multiplexer, registers and a counter.
+learns it. Its Verilog consists of gates, a multiplexer, registers and a counter.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""Scores one text on two sides, place by place, and compares what they say. Knows sides, no files."""
+"""Scores one text on two sides, place by place, and compares what they say."""
 
 import torch
 

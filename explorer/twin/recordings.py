@@ -1,5 +1,5 @@
 """Recorded log-probabilities as a side of a comparison: of a trace of ours, or of an answer or a rollout of
-another program. Knows files and vocabularies, runs no model.
+another program.
 """
 
 import math

@@ -1,5 +1,5 @@
 """The comparison of two engines as a page: what explains the differences, the picture, the text coloured by
-verdict, and the largest differences. Knows the comparison and figures, no models.
+verdict, and the largest differences.
 """
 
 from functools import partial

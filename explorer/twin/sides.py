@@ -1,7 +1,7 @@
 """The two sides of a comparison: an engine that scores the text now, or log-probabilities that were recorded.
 
 A side says what it says of the tokens one by one, so that no more than a piece of whole distributions is held
-at a time. Knows models and recordings, no pictures.
+at a time.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What a comparison of two engines found, in sentences, as a table and as JSON. Knows no models."""
+"""What a comparison of two engines found, in sentences, as a table and as JSON."""
 
 import csv
 import io

@@ -1,7 +1,5 @@
 """Draft heads with random weights in published formats, written tensor by tensor under the authors' names,
 and the computations of their authors' code, reimplemented from its equations with plain tensors.
-
-Knows neither our classes nor our reader.
 """
 
 import json

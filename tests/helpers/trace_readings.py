@@ -1,4 +1,4 @@
-"""What the checks of examples read from a trace. Knows no example."""
+"""What the checks of examples read from a trace."""
 
 from decoders.trace.events import Commit, Verdict
 from decoders.trace.trace import Trace

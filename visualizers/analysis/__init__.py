@@ -1,1 +1,1 @@
-"""Numbers folded from traces. Knows events and costs, no marks."""
+"""Numbers folded from traces."""

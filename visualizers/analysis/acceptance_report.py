@@ -1,8 +1,8 @@
 """Acceptance over many prompts: how several drafters did on the same texts of one target, and why their
 rounds ended.
 
-Folds traces and what the drafters guessed along the target's texts; knows no models and no pictures. Metrics
-carry vLLM's names and formulas (`speculation_report.NAMES`).
+Folds traces and what the drafters guessed along the target's texts. Metrics carry vLLM's names and formulas
+(`speculation_report.NAMES`).
 """
 
 import math

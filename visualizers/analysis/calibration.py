@@ -1,7 +1,4 @@
-"""Whether a drafter's confidence can be believed: the share accepted among tokens of similar confidence.
-
-Knows drafted tokens and their fates; nothing of strategies or pictures.
-"""
+"""Whether a drafter's confidence can be believed: the share accepted among tokens of similar confidence."""
 
 import math
 from collections.abc import Sequence

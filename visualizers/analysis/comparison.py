@@ -1,7 +1,7 @@
 """Comparison of lanes: results against costs, as one JSON-able dict computed from their traces.
 
-Knows traces, nothing of strategies, pages or pictures. Every number is measured (recorded in the trace) or
-derived from measured ones by a formula that stands beside it.
+Every number is measured (recorded in the trace) or derived from measured ones by a formula that stands beside
+it.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""The cost table of a run in CSV: plain numbers, for spreadsheets and notebooks.
-
-Knows traces and the table's columns, nothing of strategies.
-"""
+"""The cost table of a run in CSV: plain numbers, for spreadsheets and notebooks."""
 
 import csv
 import io

@@ -1,7 +1,7 @@
 """The cost strip: what a lane cost, in words, for the page and the command line; and the table of all costs.
 
-Knows a lane's totals, nothing of strategies. A number that a lane does not have is left out of the strip and
-is an em dash in the table, never 0: a lane that never drafted has no acceptance rate.
+A number that a lane does not have is left out of the strip and is an em dash in the table, never 0: a lane
+that never drafted has no acceptance rate.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Attention and feed-forward layers on separate machines: micro-batches go back and forth, layer by layer, in
 a pipeline (AFD of Step-3, StepFun 2025; the timeline is our reconstruction).
 
-Knows seconds and stages, no model. The transfer, in both directions together, is a stage too.
+The transfer, in both directions together, is a stage too.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 """The candidates at a position, and what each processor left of them: folds over Distribution events that the
-inspector and the sampler's picture share. Knows no strategy and no page.
+inspector and the sampler's picture share.
 """
 
 import math

@@ -3,8 +3,7 @@
 At each place the draft's distribution q is compared with the target's p: their overlap, the sum of min(p, q),
 is the probability that a token drawn from q is accepted. Each cause leaves a trace of its own: a draft that
 is shifted agrees with another place; one whose numbers mean other tokens is certain where its target is, but
-of other tokens; noise agrees with no place more than with any other. Knows numbers, nothing of models
-and pictures.
+of other tokens; noise agrees with no place more than with any other.
 """
 
 import math

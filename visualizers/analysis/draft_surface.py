@@ -3,7 +3,7 @@ were as long as any that is asked about.
 
 A shorter draft of the same round is its beginning, so what it drafts and gains is known, not estimated. What
 is taken as given is where rounds begin: a shorter draft would have begun its next rounds elsewhere. Seconds
-of a verification grow evenly from those of one token to those of the longest draft. Knows numbers, no models.
+of a verification grow evenly from those of one token to those of the longest draft.
 """
 
 import random

@@ -3,7 +3,7 @@
 No model runs: a position of the text is known if the trace has the draft's distribution there. At temperature
 0 with a draft model the answer is exact, as neither the text nor the draft's best tokens depend on the shape;
 positions at which the run never asked the draft leave a range. Otherwise it is an estimate, as if the text
-stayed the same. Knows events, nothing of strategies or pictures.
+stayed the same.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The map of decoding: which method grew out of which, in the order of the map.
 
 Takes a NetworkX graph whose nodes are methods (`title`, `year`, `family`, `branch`, `differs`, `exact`) and
-whose edges lead from a method to those that grew from it. Knows no strategies, draws nothing.
+whose edges lead from a method to those that grew from it.
 """
 
 import networkx as nx

@@ -1,7 +1,4 @@
-"""Where lanes diverge: the first token at which their texts differ, by how much, and what kind of difference.
-
-Knows the committed tokens of lanes and the target's distribution at each, nothing of strategies or pictures.
-"""
+"""Where lanes diverge: the first token at which their texts differ, by how much, and what kind of difference."""
 
 import math
 

@@ -1,7 +1,7 @@
 """The numbers of one lane, computed from its trace, for comparisons and reports.
 
-Knows events, nothing of strategies, other lanes or pictures. All numbers are measured (recorded in the trace)
-or derived from such by the formula in the docstring that names them.
+All numbers are measured (recorded in the trace) or derived from such by the formula in the docstring that
+names them.
 """
 
 import math

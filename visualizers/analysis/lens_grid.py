@@ -1,7 +1,5 @@
 """A lens's frame as a grid: what each level predicts at each position, and how far that is from the last
 level.
-
-Knows events with levels, no lens and no model.
 """
 
 from dataclasses import dataclass, field

@@ -2,7 +2,7 @@
 devices.
 
 Times are measured, except those of `devices` and `in_turn`, which are derived: each forward takes the median
-of this run so far. Knows forwards as bars, nothing of pictures.
+of this run so far.
 """
 
 from dataclasses import dataclass, field, replace

@@ -1,6 +1,6 @@
 """The result of a run in a sentence or two: which text is likeliest, what each cost, where they differ.
 
-Takes lanes as `visualizers.analysis.comparison` makes them; knows no traces and no strategies.
+Takes lanes as `visualizers.analysis.comparison` makes them.
 """
 
 import math

@@ -2,8 +2,8 @@
 (Williams, Waterman, Patterson 2009).
 
 Everything is derived: the counts are the trace's, the device and the sizes of the models are typed. Cache
-that belongs to side branches is not counted. Knows no strategy: one whose parameters hold `concurrent` has
-forwards in a step that need not wait for each other.
+that belongs to side branches is not counted. A strategy whose parameters hold `concurrent` has forwards in a
+step that need not wait for each other.
 """
 
 import math

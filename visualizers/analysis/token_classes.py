@@ -1,6 +1,6 @@
 """Token classes: what kind of text a token is, by its bytes alone.
 
-The one definition that pictures, tables and tests share. Knows nothing of tokenizers or languages.
+The one definition that pictures, tables and tests share.
 """
 
 WORD_START = "word start"

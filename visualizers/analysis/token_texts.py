@@ -1,7 +1,4 @@
-"""The texts of lanes as people read them: the text of each token, and which tokens another text lacks.
-
-Knows tokens and their bytes, nothing of lanes, distributions or pictures.
-"""
+"""The texts of lanes as people read them: the text of each token, and which tokens another text lacks."""
 
 import codecs
 from difflib import SequenceMatcher

@@ -2,7 +2,7 @@
 
 Two engines that compute the same model differ by rounding alone. How far rounding reaches depends on the less
 precise format; see `Rounding`. A difference beyond it has a cause: a temperature, probabilities renormalised
-after truncation, or another computation. Knows numbers, nothing of models and pictures.
+after truncation, or another computation.
 """
 
 import math

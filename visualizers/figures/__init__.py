@@ -6,7 +6,7 @@ Charts of analyses are in one file per subject: `comparison`, `first_differences
 `calibration`, `what_if`, `losslessness`, `other_machine`, `losses`. `caption` describes a figure in words.
 `for_print` makes a view a figure for a paper, so many millimetres wide.
 
-Knows traces, scenes and analyses; starts nothing.
+Starts nothing.
 """
 
 from visualizers.figures.charts import caption

@@ -1,7 +1,7 @@
 """Charts of an acceptance report: one target, several drafters, many prompts.
 
-Takes what `visualizers.analysis.acceptance_report.acceptance_report` gives; knows nothing of traces. Raises
-Refusal with one sentence for an unknown look.
+Takes what `visualizers.analysis.acceptance_report.acceptance_report` gives. Raises Refusal with one sentence
+for an unknown look.
 """
 
 import plotly.graph_objects as go

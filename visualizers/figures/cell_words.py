@@ -1,5 +1,5 @@
 """The words in the cells of a grid as one SVG image on top of it. Plotly would place each word with a dozen
-calls, two thirds of the drawing time of a grid of 13 rows and 64 columns. Knows words, no figure by name.
+calls, two thirds of the drawing time of a grid of 13 rows and 64 columns.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """What all charts share: one layout, lanes distinguished by dash and marker, a sentence per point, a caption.
 
 `layout.meta["caption"]` describes every chart in words for people who cannot see it. A chart fills the width
-that it is given, down to a phone's. Knows numbers and the palette, no analysis.
+that it is given, down to a phone's.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Charts of a comparison of lanes that draft: acceptance by depth and by kind of token.
 
-Takes the result of `visualizers.analysis.comparison.compare`; knows nothing of traces.
+Takes the result of `visualizers.analysis.comparison.compare`.
 """
 
 import plotly.graph_objects as go

@@ -1,7 +1,7 @@
 """Charts of a comparison of lanes: tokens and likelihood against cost, entropies, log-probabilities.
 
-Takes the result of `visualizers.analysis.comparison.compare`; knows nothing of traces. Lanes differ by dash
-and marker; a click on a name in the legend hides that lane, a double click shows it alone.
+Takes the result of `visualizers.analysis.comparison.compare`. Lanes differ by dash and marker; a click on a
+name in the legend hides that lane, a double click shows it alone.
 """
 
 import bisect

@@ -1,6 +1,6 @@
 """The chart of one cost of several lanes, such as target forwards or tokens per second.
 
-Reads the table in the result of `visualizers.analysis.comparison.compare`; knows nothing of traces.
+Reads the table in the result of `visualizers.analysis.comparison.compare`.
 """
 
 import plotly.graph_objects as go

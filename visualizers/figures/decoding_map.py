@@ -1,8 +1,8 @@
 """The map of decoding as a picture: years from left to right, families as bands, mechanisms as branches, and
 for each method a card with a picture of a real run, its name and what it changed.
 
-It is drawn in millimetres of an A2 sheet, as a poster and for the page, where cards are links and colours
-are those of the theme. Takes the graph of visualizers.analysis.family_tree. Knows no strategies.
+It is drawn in millimetres of an A2 sheet, as a poster and for the page, where cards are links and colours are
+those of the theme. Takes the graph of visualizers.analysis.family_tree.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Charts of the microscope by position in the draft: depth, rank among siblings, number of accepted tokens.
 
-Takes the report of `visualizers.analysis.speculation_report.microscope`; knows nothing of traces. If nothing
-was drafted, a chart says so. Every function raises Refusal with one sentence for an unknown look.
+Takes the report of `visualizers.analysis.speculation_report.microscope`. If nothing was drafted, a chart says
+so. Every function raises Refusal with one sentence for an unknown look.
 """
 
 import plotly.graph_objects as go

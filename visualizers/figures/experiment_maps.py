@@ -1,6 +1,6 @@
 """Heat maps of stored experiments, and token maps of a text.
 
-Takes the plain data of a picture (explorer/experiments/pictures.py); knows no experiment.
+Takes the plain data of a picture (explorer/experiments/pictures.py).
 """
 
 import textwrap

@@ -1,4 +1,4 @@
-"""The messages between the parts of one run, as a figure. Knows no experiment and no part."""
+"""The messages between the parts of one run, as a figure."""
 
 import plotly.graph_objects as go
 

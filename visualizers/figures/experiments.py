@@ -1,8 +1,8 @@
 """Figures of stored experiments: curves, spreads, boards and clouds. Maps and messages have files of their
 own.
 
-Takes the plain data of an answer (assets/experiments); knows no experiment and no trace. Series differ by
-dash and marker, amounts are grey. `layout.meta["caption"]` describes a figure in words.
+Takes the plain data of an answer (assets/experiments). Series differ by dash and marker, amounts are grey.
+`layout.meta["caption"]` describes a figure in words.
 """
 
 import math

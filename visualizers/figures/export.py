@@ -1,4 +1,4 @@
-"""A figure as a file: a self-contained HTML page, or an image. Knows figures, no traces."""
+"""A figure as a file: a self-contained HTML page, or an image."""
 
 import importlib.util
 from pathlib import Path

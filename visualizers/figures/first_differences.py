@@ -1,6 +1,6 @@
 """The chart of how far lanes' texts agree: for each pair, up to the first difference.
 
-Takes the result of `visualizers.analysis.comparison.compare`; knows nothing of traces.
+Takes the result of `visualizers.analysis.comparison.compare`.
 """
 
 import plotly.graph_objects as go

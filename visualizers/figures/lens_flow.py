@@ -1,5 +1,5 @@
 """Figures of information flow routes: the layered graph of a route, the heads of one layer, and the
-contribution of each token to each position. Knows the frame of the lens `flow` and graphs, no model.
+contribution of each token to each position.
 """
 
 import networkx as nx

@@ -1,5 +1,5 @@
 """The grid of a lens by depth: rows are levels from the bottom up, columns are positions, and a cell shows
-the level's most likely token. Knows grids, no lens.
+the level's most likely token.
 """
 
 import math

@@ -1,5 +1,5 @@
 """Figures of KL-tracing: a map of how far each changed token moves each prediction, and the strongest edges
-over the text. Knows a frame's numbers.
+over the text.
 """
 
 import plotly.graph_objects as go

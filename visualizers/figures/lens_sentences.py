@@ -1,5 +1,5 @@
 """The figure of DecoderLens: the sentence that the decoder writes from each layer of the encoder, with words
-marked that are not in the final sentence. Knows frames with cells, no model.
+marked that are not in the final sentence.
 """
 
 import plotly.graph_objects as go

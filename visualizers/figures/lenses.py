@@ -1,5 +1,5 @@
 """The figures of lenses by name: functions in the files lens_*.py of a frame, the look and the picture's
-options. Knows no lens: a lens names its figures.
+options. A lens names its figures.
 """
 
 import importlib

@@ -1,6 +1,6 @@
 """The chart of a training run: losses on training and held-out text against the tokens read.
 
-Takes the columns of a model's loss.csv; knows no models.
+Takes the columns of a model's loss.csv.
 """
 
 import plotly.graph_objects as go

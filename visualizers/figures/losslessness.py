@@ -1,6 +1,6 @@
 """The chart of the losslessness test: how far the counts are from the target's distribution.
 
-Takes the state of `decoders.speculative.losslessness.Proof`; knows nothing of lanes or models.
+Takes the state of `decoders.speculative.losslessness.Proof`.
 """
 
 import plotly.graph_objects as go

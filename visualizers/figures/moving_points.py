@@ -1,5 +1,4 @@
-"""Points that move from step to step, with a slider below them. Takes plain arrays; knows nothing of what
-they mean.
+"""Points that move from step to step, with a slider below them. Takes plain arrays.
 
 A slider's step changes which traces are visible, so that it works wherever a Plotly figure is shown.
 """

@@ -1,7 +1,7 @@
 """Charts of lanes on another machine by the roofline model; all numbers are derived.
 
 Takes the results of `visualizers.analysis.roofline.other_machine`, each with the lane's name as `lane`, and
-the figures of a device and of models; knows nothing of traces.
+the figures of a device and of models.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 Takes a NetworkX graph whose nodes have `column`, `text`, `says` and `link`, strategies also `family`, and
 whose edges of the kind "route" lead from one column to a later one; `link` is an address that a click on the
-node's name opens, "" for none. Knows no paper and no strategy.
+node's name opens, "" for none.
 """
 
 import textwrap

@@ -1,5 +1,5 @@
 """The width of columns and the height of rows that a figure needs for its words: in boxes, above nodes and in
-labels. Knows marks and widths of characters.
+labels.
 """
 
 import math

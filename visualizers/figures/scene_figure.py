@@ -1,6 +1,6 @@
 """A view of a trace as one Plotly figure, made from the same marks as the player's picture.
 
-It has all columns and rows at once; zoom and pan replace the player's window. Knows scenes.
+It has all columns and rows at once; zoom and pan replace the player's window.
 """
 
 import math

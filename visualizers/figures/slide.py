@@ -1,6 +1,6 @@
 """A view of a whole run as a 16:9 slide: its columns broken into lines, like a musical score, so that letters
-are as large as possible. In views whose rounds descend like stairs, a line ends where a round does, it
-shows only its own rounds, and short lines are side by side. Knows the figures of `scene_figure`.
+are as large as possible. In views whose rounds descend like stairs, a line ends where a round does, it shows
+only its own rounds, and short lines are side by side.
 """
 
 from dataclasses import dataclass, replace

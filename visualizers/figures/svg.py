@@ -1,8 +1,4 @@
-"""A figure of a view as SVG without a browser: the shapes, words and colours that plotly.js would draw.
-
-Knows the traces that the drawers of marks make (lines, areas, symbols and words in stacked panels) and no
-other figures.
-"""
+"""A figure of a view as SVG without a browser: the shapes, words and colours that plotly.js would draw."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,6 +1,4 @@
-"""Syntax trees over the same leaves, stacked, and bars side by side. Knows labels, spans and numbers, no
-language and no model.
-"""
+"""Syntax trees over the same leaves, stacked, and bars side by side."""
 
 import plotly.graph_objects as go
 

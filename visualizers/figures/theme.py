@@ -1,4 +1,4 @@
-"""The palette as Plotly templates, one for light and one for dark. Knows colours, no figures."""
+"""The palette as Plotly templates, one for light and one for dark."""
 
 import functools
 import json

@@ -1,7 +1,7 @@
 """Helpers of drawers: one Plotly trace for all marks of one style, which are one path in the player.
 
 Every mark with a position is one point with its hover text and its id (`customdata`), whatever shape is drawn
-there; `meta` has its kind, state and fill. Knows marks, no kind of them.
+there; `meta` has its kind, state and fill.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """Charts of other draft shapes: tokens per round and speed by the length of a chain.
 
-Takes the report of `visualizers.analysis.draft_what_if.what_if`; knows nothing of traces. If nothing is
-known, a chart says so. Both functions raise Refusal with one sentence for an unknown look.
+Takes the report of `visualizers.analysis.draft_what_if.what_if`. If nothing is known, a chart says so. Both
+functions raise Refusal with one sentence for an unknown look.
 """
 
 import plotly.graph_objects as go

@@ -2,7 +2,7 @@
 
     graph(trace, "tokens").nodes[17]["text"]
 
-Knows traces; draws nothing.
+Draws nothing.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A graph as a file: GraphML, GEXF, DOT and node-link JSON. Knows graphs, no traces."""
+"""A graph as a file: GraphML, GEXF, DOT and node-link JSON."""
 
 import json
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""The lattice of a search that merges: merged nodes are one node here, and its texts are counted.
-
-Knows events and the token tree, no strategy.
-"""
+"""The lattice of a search that merges: merged nodes are one node here, and its texts are counted."""
 
 import networkx as nx
 

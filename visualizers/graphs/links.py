@@ -1,7 +1,4 @@
-"""Dependencies: attention between tokens, and which positions of a parallel decoder waited for which.
-
-Knows events, no strategy.
-"""
+"""Dependencies: attention between tokens, and which positions of a parallel decoder waited for which."""
 
 from dataclasses import dataclass
 

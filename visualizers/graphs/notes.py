@@ -1,7 +1,4 @@
-"""The notes of parallel streams: which stream wrote which note, and with what weight later blocks read it.
-
-Knows events, no strategy.
-"""
+"""The notes of parallel streams: which stream wrote which note, and with what weight later blocks read it."""
 
 from dataclasses import dataclass, field
 

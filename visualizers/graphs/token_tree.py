@@ -1,7 +1,4 @@
-"""A trace's tokens as one tree: parents, scores and verdicts.
-
-Knows events, no strategy and no picture.
-"""
+"""A trace's tokens as one tree: parents, scores and verdicts."""
 
 from itertools import takewhile
 

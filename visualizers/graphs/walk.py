@@ -1,7 +1,4 @@
-"""A text as a walk over its tokens: one node per token, one edge per step from one token to the next.
-
-Knows traces, no strategy.
-"""
+"""A text as a walk over its tokens: one node per token, one edge per step from one token to the next."""
 
 from itertools import islice
 

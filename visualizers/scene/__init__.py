@@ -1,4 +1,4 @@
-"""Scenes: marks, layouts, the registry of views, and what views share. Knows events, no strategy.
+"""Scenes: marks, layouts, the registry of views, and what views share.
 
 A view writes `scene.Cell(...)`: a mark, where the events of a trace have a `Cell` and a `Step` too.
 """

@@ -1,4 +1,4 @@
-"""What a picture of drafts needs: tokens that were drafted, and verified. Knows events, no view."""
+"""What a picture of drafts needs: tokens that were drafted, and verified."""
 
 from decoders.trace.events import Forward, Propose
 from visualizers.scene.view import Reads

@@ -1,7 +1,7 @@
 """Steps as tables: a table for each step, below each other, in columns that a view declares.
 
 A view that is one has a `layout` and says of each step with `table(step)` what stands in which column; the
-base draws. Knows no view.
+base draws.
 """
 
 from abc import ABC, abstractmethod

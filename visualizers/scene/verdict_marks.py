@@ -1,6 +1,4 @@
-"""How a token with a verdict looks: fill and glyph, the same in every view, and its mark in a folded row.
-Knows states alone.
-"""
+"""How a token with a verdict looks: fill and glyph, the same in every view, and its mark in a folded row."""
 
 from collections.abc import Iterable
 

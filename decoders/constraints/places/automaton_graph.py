@@ -1,5 +1,5 @@
 """The smallest automaton that accepts a constraint's texts, as a graph that can be drawn: states, and edges
-labelled with characters, chains of which are one edge. Knows no tokens.
+labelled with characters, chains of which are one edge.
 """
 
 from dataclasses import dataclass, replace

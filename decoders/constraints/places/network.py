@@ -1,5 +1,5 @@
 """A grammar as a network of states, and the states that a text may be in: Earley's algorithm (1970) on
-networks of one character per edge. Knows no tokens and no engine.
+networks of one character per edge.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Reads a regular expression with the place of each of its parts. Knows the syntax that regex engines share;
+"""Reads a regular expression with the place of each of its parts. Reads the syntax that regex engines share;
 what only some have (looking around, back references, classes of Unicode) is Unread.
 """
 

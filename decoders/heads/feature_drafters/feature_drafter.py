@@ -2,7 +2,7 @@
 own.
 
 Entry i reads the feature of token i together with token i + 1; its output estimates the feature of token i +
-1, and is read instead of it where the target has not run. Knows no loss and no form of the layer.
+1, and is read instead of it where the target has not run.
 """
 
 from typing import Any

@@ -3,7 +3,7 @@ more layer of the target's kind, which reads its last state and the token after 
 
     x = W [norm(E(token i + 1)); norm(state i)], then a decoder layer and a norm, and the target's head
 
-Knows only the call signature of transformers' layers.
+Relies only on the call signature of transformers' layers.
 """
 
 from collections.abc import Callable

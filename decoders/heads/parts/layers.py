@@ -1,6 +1,6 @@
 """Layers for draft modules that attend to earlier entries, and one lane's entries in them.
 
-Plain PyTorch; knows no targets, tokens or losses.
+Plain PyTorch.
 """
 
 from collections.abc import Callable, Iterable

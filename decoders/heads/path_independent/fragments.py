@@ -1,7 +1,7 @@
 """The heads of speculative decoding for Verilog (Xu et al., 2025): Medusa's, trained only on complete
 fragments.
 
-Knows the token that marks the end of a fragment; the training texts define the fragments.
+The training texts define the fragments.
 """
 
 import torch

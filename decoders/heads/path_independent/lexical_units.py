@@ -1,7 +1,7 @@
 """Lexical units (Sun et al., 2024): runs of tokens of which all but the first are nearly certain once the
 first is known.
 
-Knows only probabilities; `explorer/training/recipes/llama_tiny_lud.py` trains on the units.
+`explorer/training/recipes/llama_tiny_lud.py` trains on the units.
 """
 
 from collections.abc import Sequence

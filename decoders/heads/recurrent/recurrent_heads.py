@@ -1,8 +1,6 @@
 """The base of Hydra, the MLP speculator, ReDrafter and Clover: heads that read the drafted path token by
 token. A summary of the text becomes a state, each token of the path updates it, and the next one is predicted
 from it.
-
-Knows no form of state, summary or loss weights.
 """
 
 import torch

@@ -2,7 +2,7 @@
 read from the draft model's state after that token.
 
 It belongs to a pair of models: it reads the draft and predicts the target. Trained on min(1, p/q) of tokens
-that the draft sampled. Knows states.
+that the draft sampled.
 """
 
 import math

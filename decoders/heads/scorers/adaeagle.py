@@ -1,7 +1,7 @@
 """The length predictor of AdaEAGLE (Zhang et al., 2024): how many tokens of a draft will be accepted,
 predicted before anything is drafted, from the newest token and the target's state before it.
 
-Trained on the accepted lengths of EAGLE's chains along the target's greedy texts. Knows states.
+Trained on the accepted lengths of EAGLE's chains along the target's greedy texts.
 """
 
 import torch

@@ -2,7 +2,7 @@
 of one reward.
 
 It shares the target's forward, keys and values; only the head's input changes. Its settings name the reward,
-as parameters of a scorer. Knows states.
+as parameters of a scorer.
 """
 
 import torch

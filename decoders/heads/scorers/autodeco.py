@@ -1,8 +1,7 @@
 """The heads of AutoDeco (Wang et al., 2025): temperature and top-p for the next token, predicted from the
 target's state before it.
 
-Trained without labels, by the next token's cross-entropy through a smooth top-p. Knows states, logits and
-tokens.
+Trained without labels, by the next token's cross-entropy through a smooth top-p.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 """The filter of Learn2PD (2025): which positions of a block already hold their final token, predicted from
-the confidences of the whole block. Trained on how texts were filled. Knows probabilities.
+the confidences of the whole block. Trained on how texts were filled.
 """
 
 import torch

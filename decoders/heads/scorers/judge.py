@@ -1,7 +1,7 @@
 """The judge of Judge Decoding (Bachmann et al., 2025): whether a drafted token is right, even if the target
 would have written another one, predicted from the target's state after that token.
 
-Its labels come from the tasks' checkers. Knows states.
+Its labels come from the tasks' checkers.
 """
 
 import torch

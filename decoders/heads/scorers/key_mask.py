@@ -1,6 +1,6 @@
 """LeanK (2025): learns how much each channel of each KV head's keys matters, independent of the text.
 
-Knows the target's forward and tensors. The cache that uses the mask is decoders/memory/leank.py.
+The cache that uses the mask is decoders/memory/leank.py.
 """
 
 from collections.abc import Iterator

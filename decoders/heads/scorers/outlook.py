@@ -2,7 +2,7 @@
 will be rejected, accepted in part or accepted as a whole, before the target reads it.
 
 It reads the target's states after its last layers when it chose the newest token, and that token. Trained on
-the outcomes of one draft's windows. Knows states.
+the outcomes of one draft's windows.
 """
 
 import torch

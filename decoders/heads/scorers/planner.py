@@ -2,7 +2,7 @@
 
 It reads one vector per unit, the mean of the frozen target's states there, and copies unit by unit until it
 chooses stop. Narrower than the paper's: units are copied in the order of the text, so that each set of units
-is one plan. Knows states and positions of units, no text.
+is one plan.
 """
 
 from collections.abc import Callable, Sequence

@@ -2,7 +2,7 @@
 
 The paper trains an encoder with a token `pre` or `suf` in front of its input. Here two small networks, one
 for prefixes and one for continuations, read the frozen target's states instead. As in the paper, each text is
-read by itself, from its own start. Knows states.
+read by itself, from its own start.
 """
 
 import torch

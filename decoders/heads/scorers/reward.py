@@ -1,8 +1,7 @@
 """Reward heads: how good a text is so far, predicted from the frozen target's states.
 
 Three questions, each answered by a probability: is every step so far right, can this prefix still become
-right, is the whole text right. The labels come from the tasks' checkers. Knows states and the target's
-probabilities of the written tokens.
+right, is the whole text right. The labels come from the tasks' checkers.
 """
 
 import torch

@@ -2,7 +2,7 @@
 
 Several streams write sections of one answer at the same time. They communicate by notes, small vectors on a
 shared bus: a planner writes the first one, and every stream reads notes by cross-attention in the top layers
-and writes one at the end of each block. Knows states and notes, no tokens, no lanes and no caches.
+and writes one at the end of each block.
 """
 
 from collections.abc import Sequence

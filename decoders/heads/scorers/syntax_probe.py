@@ -1,5 +1,5 @@
 """The probe of AST-Probe (Hernández López et al. 2022): a linear map from states to a syntactic subspace,
-from which three read-outs recover a syntax tree. Knows states of leaves, heights and labels, no code.
+from which three read-outs recover a syntax tree.
 """
 
 from collections.abc import Sequence

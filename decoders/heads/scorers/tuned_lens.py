@@ -1,5 +1,5 @@
 """The tuned lens (Belrose et al., 2023): an affine map for each layer that translates an intermediate state
-for the target's last norm and head. Knows states; decoders/lenses uses it.
+for the target's last norm and head. decoders/lenses uses it.
 """
 
 import torch

@@ -3,7 +3,7 @@ strategy take them like any causal language model.
 
 A file of this folder is an architecture if it defines `MODEL`, a PreTrainedModel whose config class has its
 own `model_type`, and `PAPERS`, the slugs of the papers that it implements. Files without `MODEL` hold shared
-parts. Knows no architecture by name.
+parts.
 """
 
 import importlib

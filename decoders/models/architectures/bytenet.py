@@ -1,7 +1,7 @@
 """ByteNet (Kalchbrenner et al. 2016): dilated convolutions read a source and write its answer in linear time.
 
 `start` and `step` write byte by byte from ring buffers; `answer_states` computes the same for a whole answer
-at once. Knows bytes as token ids, and tensors.
+at once. Token ids are bytes.
 """
 
 from dataclasses import dataclass

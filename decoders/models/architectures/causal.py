@@ -1,7 +1,6 @@
 """The base of all small causal architectures: a transformers model that can continue from a state.
 
-An architecture defines how it reads tokens (`read`); losses, logits, files and `generate` are here. Knows no
-engine and no strategy.
+An architecture defines how it reads tokens (`read`); losses, logits, files and `generate` are here.
 """
 
 import torch

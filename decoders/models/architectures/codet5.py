@@ -2,7 +2,7 @@
 al. 2023): it fills in spans, continues text after an empty source, and finds similar texts by one vector per
 text.
 
-The layers are transformers' T5; `sentinels.py` masks spans and fills in answers. Knows token ids and tensors.
+The layers are transformers' T5; `sentinels.py` masks spans and fills in answers.
 """
 
 from typing import Any

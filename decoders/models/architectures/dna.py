@@ -2,7 +2,7 @@
 leaves it unchanged (Towards Distributed Neural Architectures, 2025).
 
 A reconstruction: routers are linear, the best module's sigmoid is its gate, and a bias against overused
-modules balances the load. Knows tensors, no texts and no engines.
+modules balances the load.
 """
 
 from collections.abc import Callable

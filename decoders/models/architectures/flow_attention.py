@@ -1,7 +1,5 @@
 """Flow-Attention: linear attention as a flow network, in which keys compete for the outflow and queries for
 the inflow; the causal form keeps sums of constant size (Flowformer, Wu et al. 2022, section 3.2).
-
-Knows tensors, no texts and no engines.
 """
 
 import torch

@@ -2,7 +2,7 @@
 (Multiscale Byte Language Models, Egli et al. 2025, section 3).
 
 Stage s advances once every `stride` bytes, the product of the patch sizes below it. Positions are rotary
-inside a stage; the paper leaves the choice to each stage. Knows tensors, no texts and no engines.
+inside a stage; the paper leaves the choice to each stage.
 """
 
 import math

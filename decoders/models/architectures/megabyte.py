@@ -1,7 +1,7 @@
 """MEGABYTE: a global transformer runs once per patch of P bytes, and a local one writes the bytes of each
 patch one by one (Yu et al. 2023, section 2).
 
-Positions are rotary in both; the paper learns them. Knows tensors, no texts and no engines.
+Positions are rotary in both; the paper learns them.
 """
 
 import torch

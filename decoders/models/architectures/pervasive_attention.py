@@ -2,7 +2,7 @@
 and decoder. Its cells are [source_j ; answer_(i-1)]; two-dimensional convolutions run over it, and a maximum
 over the source gives each row's features.
 
-`start` and `step` write row by row and keep the last rows of each layer. Knows token ids and tensors.
+`start` and `step` write row by row and keep the last rows of each layer.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,7 @@ applied recursively, halves a text until it is one vector; another expands that 
 once.
 
 Decoding is not autoregressive: one pass gives the distribution of every byte. The model reproduces its source
-and cannot continue a text. Knows bytes as token ids, and tensors.
+and cannot continue a text. Token ids are bytes.
 """
 
 import math

@@ -3,7 +3,7 @@ chunk, passages from a store that are similar to the chunk just written.
 
 Chunk u retrieves its neighbours, which are read from its last token to the last but one of the next chunk. A
 gate of 0 gives the plain decoder. Simplified: retrieval is by n-grams and not by embeddings, and neighbours
-are encoded without attending to the text that retrieved them. Knows token ids and tensors.
+are encoded without attending to the text that retrieved them.
 """
 
 import math

@@ -2,7 +2,7 @@
 reuses a lower recurrent layer's readout of the same token (Decoder-Hybrid-Decoder, Ren et al. 2025, section
 2).
 
-Simplified: gated retention in place of the paper's Mamba. Knows tensors, no texts and no engines.
+Simplified: gated retention in place of the paper's Mamba.
 """
 
 import torch

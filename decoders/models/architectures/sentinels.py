@@ -1,7 +1,5 @@
 """Masked spans and how they are filled: spans, or all occurrences of a name, become sentinels, and the answer
 lists each sentinel with the tokens that it replaced (T5, Raffel et al. 2020; CodeT5, Wang et al. 2021).
-
-Knows lists of token ids, no model and no language.
 """
 
 import random

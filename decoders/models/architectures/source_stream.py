@@ -2,8 +2,7 @@
 causal models can decode a model that reads a source.
 
 A text without a separator is an answer to an empty source; so the logits at each position depend only on the
-tokens up to it. Each architecture defines how it reads a source and writes an answer. Knows token ids and
-tensors.
+tokens up to it. Each architecture defines how it reads a source and writes an answer.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """YOCO: the lower layers need constant memory and compute one set of keys and values, which all upper layers
 read (You Only Cache Once, Sun et al. 2024, section 3).
-
-Knows tensors, no texts and no engines.
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Models without some of their blocks: temporarily, for a trial, or permanently, as an ordinary model.
 
-A block is the attention or the MLP of a layer. Knows modules, no texts.
+A block is the attention or the MLP of a layer.
 """
 
 import copy

@@ -3,7 +3,6 @@
 Sieberling et al. (2024), EvoPress, depth pruning. Every set drops the same number of attentions and of MLPs;
 children exchange one to three blocks of their parent and are selected in two stages, the second with more
 data and against the parent. The paper's search over quantisation and sparsity levels is not implemented.
-Knows block numbers and a fitness function, no models.
 """
 
 import random

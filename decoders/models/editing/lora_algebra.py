@@ -2,7 +2,7 @@
 
 Zhang et al. (2023), "Composing Parameter-Efficient Modules with Arithmetic Operations": a sum averages A and
 B of the modules separately, which gives cross terms of one module's B with another's A; negation changes the
-sign of B alone. Knows weights, no models and no texts.
+sign of B alone.
 """
 
 from collections.abc import Sequence

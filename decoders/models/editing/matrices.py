@@ -3,7 +3,7 @@ low rank; and the same for all linear layers of a model. Each returns a new matr
 unchanged.
 
 Sun et al. (2023), Wanda: the score of a weight is |W_ij| times the norm of input j, compared within its row.
-Jaiswal et al. (2023), "Compressing LLMs", compares these methods. Knows weights, no texts.
+Jaiswal et al. (2023), "Compressing LLMs", compares these methods.
 """
 
 import copy

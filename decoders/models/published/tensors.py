@@ -1,5 +1,5 @@
 """Tensors of published heads: read from safetensors only, and loaded into a module with every name and shape
-checked. Knows files, no format.
+checked.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 A view is a row of next-token scores: the model's own, after another prompt, of another model, or after fewer
 layers. A contrast is a weighted sum of log-probabilities, before any processor, perhaps only over tokens that
-are plausible under the first view. Knows rows, no models, no lanes and no method.
+are plausible under the first view.
 """
 
 import math

@@ -1,8 +1,7 @@
 """The decoding loop that all contrastive methods share.
 
 Each view's row is recorded, and so is their combination: Distribution events with view "target" (the model
-after the prompt), "unwanted" (`level` says which one) and "combined". Knows a lane and a contrast, not where
-the second row comes from.
+after the prompt), "unwanted" (`level` says which one) and "combined".
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,4 @@
-"""Where a prompt may be cut: after its first or before its last line, or sentence if it has one line only.
-
-Knows tokens and the bytes they stand for, nothing of models or of what a cut is for.
-"""
+"""Where a prompt may be cut: after its first or before its last line, or sentence if it has one line only."""
 
 from collections.abc import Callable, Sequence
 

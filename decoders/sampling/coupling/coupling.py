@@ -2,8 +2,7 @@
 message.
 
 Ebrahimi, Chen and Khisti (2024), Minimum Entropy Coupling with Bottleneck, with the iterative coupling of
-Sokota et al. (2022) over the tokens of a text. Knows one lane; the code and the couplings are in
-minimum_entropy_coupling.py.
+Sokota et al. (2022) over the tokens of a text. The code and the couplings are in minimum_entropy_coupling.py.
 """
 
 import math

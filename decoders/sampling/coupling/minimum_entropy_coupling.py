@@ -1,4 +1,4 @@
-"""Minimum entropy coupling with a bottleneck. Knows only numbers; entropies are in bits.
+"""Minimum entropy coupling with a bottleneck. Entropies are in bits.
 
 Ebrahimi, Chen and Khisti (2024), Minimum Entropy Coupling with Bottleneck. A source X with distribution p is
 encoded as T by an encoder, a joint distribution [X, T]; I(X; T) should be large while H(T) is at most a

@@ -1,6 +1,6 @@
 """Beam search, equal to transformers' `generate(num_beams=...)`: text, returned sequences and scores.
 
-Knows one lane; the bookkeeping of live and finished hypotheses is in beam_state.py.
+The bookkeeping of live and finished hypotheses is in beam_state.py.
 """
 
 from collections.abc import Iterator

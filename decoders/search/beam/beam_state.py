@@ -1,8 +1,7 @@
 """The hypotheses of one beam search in the token tree: which are live, which finished, which branches died.
 
-Shared by beam search and by each group of diverse beam search. Knows scores and nodes, nothing of how the
-scores were made. Selection and stopping follow transformers 5.23 (`_beam_search`), so that results equal
-`generate`.
+Shared by beam search and by each group of diverse beam search. Selection and stopping follow transformers
+5.23 (`_beam_search`), so that results equal `generate`.
 """
 
 import bisect

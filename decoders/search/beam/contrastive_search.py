@@ -1,7 +1,7 @@
 """Contrastive search: likely tokens whose hidden state is unlike those of the text so far.
 
-Knows one lane and the hidden states of its target. Definition as in transformers' former `penalty_alpha`
-generation and in "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024), item 10.
+Definition as in transformers' former `penalty_alpha` generation and in "A Thorough Examination of Decoding
+Methods in the Era of LLMs" (2024), item 10.
 """
 
 from collections.abc import Iterator

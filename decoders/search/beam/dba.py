@@ -2,7 +2,7 @@
 search.
 
 Post and Vilar (2018), Fast Lexically Constrained Decoding with Dynamic Beam Allocation for Neural Machine
-Translation. Knows one lane; the phrases are in lexical_constraint.py, the bookkeeping in beam_state.py.
+Translation. The phrases are in lexical_constraint.py, the bookkeeping in beam_state.py.
 """
 
 import math

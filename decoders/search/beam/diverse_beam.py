@@ -1,8 +1,8 @@
 """Diverse beam search: groups of beams, decoded one after another at each position, that avoid each other's
 tokens.
 
-Knows one lane; live and finished hypotheses of each group are in beam_state.py. Paper: "Diverse Beam Search:
-Decoding Diverse Solutions from Neural Sequence Models" (2016), Hamming diversity.
+Live and finished hypotheses of each group are in beam_state.py. Paper: "Diverse Beam Search: Decoding Diverse
+Solutions from Neural Sequence Models" (2016), Hamming diversity.
 """
 
 from collections.abc import Iterator

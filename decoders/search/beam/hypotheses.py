@@ -1,4 +1,4 @@
-"""The sequences that a search returned, read from its trace. Knows events, no model."""
+"""The sequences that a search returned, read from its trace."""
 
 from decoders.trace.scores import Rank, ScoreName
 from decoders.trace.trace import Trace

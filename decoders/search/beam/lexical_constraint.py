@@ -1,7 +1,7 @@
 """Phrases that a text must contain, token by token: how much of them a prefix has met, and which tokens come
 next.
 
-Knows token ids, no lane and no model. The state is immutable: each hypothesis carries its own.
+The state is immutable: each hypothesis carries its own.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Stochastic beam search: samples several whole texts without replacement.
 
 Kool, van Hoof and Welling (2019), Stochastic Beams and Where to Find Them; a decoder of Language Model
-Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022). Knows one lane; the bookkeeping is in
-beam_state.py, the noise in gumbel.py.
+Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022). The bookkeeping is in beam_state.py, the
+noise in gumbel.py.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,7 @@ drops of its score add to the cost.
 
 Chatziveroglou (2025), A*-Decoding: Token-Efficient Inference Scaling. The tie rule, the test of the goal when
 a state is opened, dropping equal steps, and what happens at the end of the budget are ours: the paper leaves
-them open. Knows one lane and its scorer.
+them open.
 """
 
 import heapq

@@ -1,8 +1,8 @@
 """Best-first search for the most likely text, and the same search depth first with a bound: both exact.
 
-Knows one lane; the states are in search_state.py. The queue's order is that of uniform-cost search (Dijkstra
-1959): a log-probability is a cost that only grows. The depth-first form follows exact inference with a bound
-as in "On NMT Search Errors and Model Errors: Cat Got Your Tongue?" (Stahlberg and Byrne 2019).
+The states are in search_state.py. The queue's order is that of uniform-cost search (Dijkstra 1959): a
+log-probability is a cost that only grows. The depth-first form follows exact inference with a bound as in "On
+NMT Search Errors and Model Errors: Cat Got Your Tongue?" (Stahlberg and Byrne 2019).
 """
 
 import heapq

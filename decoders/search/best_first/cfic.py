@@ -2,7 +2,7 @@
 without decoding what is between.
 
 Qian et al. (2024), Grounding Language Model with Chunking-Free In-Context Retrieval: constrained sentence-
-prefix decoding, then skip decoding. Knows one lane; a passage is a path of the lane's tree.
+prefix decoding, then skip decoding. A passage is a path of the lane's tree.
 """
 
 import math

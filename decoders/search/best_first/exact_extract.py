@@ -1,8 +1,7 @@
 """Exact-extract: the most likely span of a passage as the answer, among all of its spans.
 
-Knows one lane; a span is a path of the lane's tree. Castel et al. (2021), How Optimal is Greedy Decoding for
-Extractive Question Answering? Its encoder-decoder is a causal model here that ends an answer with its
-end-of-text token.
+A span is a path of the lane's tree. Castel et al. (2021), How Optimal is Greedy Decoding for Extractive
+Question Answering? Its encoder-decoder is a causal model here that ends an answer with its end-of-text token.
 """
 
 import math

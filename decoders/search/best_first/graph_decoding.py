@@ -1,7 +1,7 @@
 """Graph decoding: the k cheapest outputs of a given list, as paths of a small automaton.
 
 Richardson, Berant and Kuhn (2018), Polyglot Semantic Parsing in APIs. Their decoder with attention is a
-causal model here. Knows one lane; automaton and path search are in k_shortest_paths.py.
+causal model here. Automaton and path search are in k_shortest_paths.py.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """The k cheapest paths of an acyclic automaton whose edge costs come from a model and depend on the history.
 
 Richardson, Berant and Kuhn (2018), Polyglot Semantic Parsing in APIs. Yen's algorithm with Lawler's rule.
-Knows states, tokens and costs; `expand` computes the costs.
+`expand` computes the costs.
 """
 
 import heapq

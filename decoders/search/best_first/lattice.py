@@ -1,9 +1,9 @@
 """Lattice decoding: best-first search that completes each text, and merges texts whose recent tokens are
 alike.
 
-Knows one lane; the graph is the lane's tree plus the merges. Xu, Jonnalagadda and Durrett (2021),
-Massive-scale Decoding for Text Generation using Lattices: depth-first completion, or plain best-first search
-with or without forwards reserved for endings, and with recombination ("rcb") or zipping ("zip").
+The graph is the lane's tree plus the merges. Xu, Jonnalagadda and Durrett (2021), Massive-scale Decoding for
+Text Generation using Lattices: depth-first completion, or plain best-first search with or without forwards
+reserved for endings, and with recombination ("rcb") or zipping ("zip").
 """
 
 import heapq

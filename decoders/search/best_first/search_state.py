@@ -2,8 +2,7 @@
 
 A state is a node of the lane's tree with the sum of its log-probabilities. Children are proposed a few at a
 time, most likely first; the next ones follow when the last of these is taken out of the queue, so that none
-is ever lost and the order is that of a queue that holds all of them. Knows scores and nodes, not which state
-comes next.
+is ever lost and the order is that of a queue that holds all of them.
 """
 
 from collections.abc import Iterator

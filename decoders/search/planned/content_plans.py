@@ -1,7 +1,4 @@
-"""Beam search over content plans: sets of units, each written in the order of the text.
-
-Knows a distribution that says how likely each unit is after the prefix of a plan; knows no tokens.
-"""
+"""Beam search over content plans: sets of units, each written in the order of the text."""
 
 import math
 from collections.abc import Callable, Iterator

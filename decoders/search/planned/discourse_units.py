@@ -1,7 +1,7 @@
 """Units of a text: the clauses of which a content plan is a set, and which of them a summary covers.
 
 Segments, ROUGE and the alignment of Adams et al. (2023), Generating EDU Extracts for Plan-Guided Summary
-Re-Ranking. Knows words; knows no lane and no models.
+Re-Ranking.
 """
 
 import re

@@ -1,7 +1,7 @@
 """EDU plans: several content plans first, a summary under each of them, and then the best of these.
 
-Knows one lane whose model was trained with tags around units of its prompt. Adams et al. (2023), Generating
-EDU Extracts for Plan-Guided Summary Re-Ranking; the plan model is heads/scorers/planner.py.
+Needs a model that was trained with tags around units of its prompt. Adams et al. (2023), Generating EDU
+Extracts for Plan-Guided Summary Re-Ranking; the plan model is heads/scorers/planner.py.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """What self-infilling needs: the tokens that tell a model which part of a text it reads, and the rules for
 where a text is cut or discarded.
-
-Knows vocabularies and words; knows no lane.
 """
 
 import zlib

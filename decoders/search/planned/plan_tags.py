@@ -1,7 +1,5 @@
 """A prompt with tags around some of its units, as tokens: how a content plan is given to the model that
 writes the text.
-
-Knows tokens and their bytes; knows no lane and no models.
 """
 
 from collections.abc import Callable, Iterable, Sequence

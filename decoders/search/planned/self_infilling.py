@@ -1,8 +1,8 @@
 """Self-infilling: where the model is uncertain it writes the end of the text first, then what lies between.
 
-Knows one lane whose model was trained to infill. Zheng et al. (2023), Self-Infilling Code Generation. The
-tree holds what is written in the order of writing, sentinels included; at the end the text is copied below
-the prompt in its own order.
+Needs a model that was trained to infill. Zheng et al. (2023), Self-Infilling Code Generation. The tree holds
+what is written in the order of writing, sentinels included; at the end the text is copied below the prompt in
+its own order.
 """
 
 import math

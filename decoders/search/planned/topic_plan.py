@@ -1,7 +1,7 @@
 """Topic plans: a text sentence by sentence, each under a topic that the model predicts or a person sets.
 
-Knows one lane whose model was trained with a topic token in front of each sentence. Perez-Beltrachini et al.
-(2019), Generating Summaries with Topic Templates and Structured Convolutional Decoders.
+Needs a model that was trained with a topic token in front of each sentence. Perez-Beltrachini et al. (2019),
+Generating Summaries with Topic Templates and Structured Convolutional Decoders.
 """
 
 import math

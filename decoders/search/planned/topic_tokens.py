@@ -1,7 +1,5 @@
 """Topics of a model that was trained with a topic token in front of each sentence, and how a sentence's topic
 is found from its words.
-
-Knows words; knows no lane and no models.
 """
 
 import re

@@ -1,8 +1,7 @@
 """Cascade reward sampling: samples a text in segments that end where the model is uncertain; a segment with
 too low a reward is sampled again.
 
-Li et al. (2024), Cascade Reward Sampling for Efficient Decoding-Time Alignment, section 4. Knows one lane
-and its scorer.
+Li et al. (2024), Cascade Reward Sampling for Efficient Decoding-Time Alignment, section 4.
 """
 
 import math

@@ -2,7 +2,7 @@
 first few.
 
 Agarwal et al. (2025), the synchronous form. Waiting for all samples and voting is self-consistency (Wang et
-al. 2022). Knows one lane.
+al. 2022).
 """
 
 from collections import Counter

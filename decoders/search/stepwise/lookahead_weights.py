@@ -1,6 +1,6 @@
 """The arithmetic of phi-Decoding: means, clusters of similar texts, and the probability of each candidate.
 
-Numbers and token lists only; knows no lane.
+Numbers and token lists only.
 """
 
 import math

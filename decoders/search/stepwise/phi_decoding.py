@@ -1,7 +1,7 @@
 """phi-Decoding: samples steps, looks ahead from each, and samples the beams among them by these look-aheads.
 
 Xu et al. (2025), phi-Decoding: Adaptive Foresight Sampling for Balanced Inference-Time Exploration and
-Exploitation. Knows one lane; the arithmetic is in lookahead_weights.py.
+Exploitation. The arithmetic is in lookahead_weights.py.
 """
 
 import math

@@ -1,7 +1,7 @@
 """RankGen: samples several blocks and continues with those whose text fits the prompt best.
 
 Krishna et al. (2022), RankGen: Improving Text Generation with Large Ranking Models, section 3; the ranker is
-heads/scorers/ranker.py. Knows one lane and what scores its texts.
+heads/scorers/ranker.py.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Scorers: how good a text is, or its prefix, from 0 to 1. Searches choose one by the parameter `scorer`.
 
 All but two are rules that read the text; `reward` uses the target's reward head, and `tests` the lane's
-callback, since programs run elsewhere. Knows texts and nodes, no search.
+callback, since programs run elsewhere.
 """
 
 import json

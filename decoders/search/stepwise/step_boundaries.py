@@ -1,4 +1,4 @@
-"""Steps of a text: sentences or lines, as searches over whole steps write them. Knows tokens, no search."""
+"""Steps of a text: sentences or lines, as searches over whole steps write them."""
 
 from decoders.lane import Lane
 

@@ -1,8 +1,8 @@
 """Transfer Q*: continues each of a few next tokens with an already aligned model, and takes the token whose
 whole text has the best reward.
 
-Chakraborty et al. (2024), Transfer Q Star: Principled Decoding for LLM Alignment. Knows one lane; the aligned
-model is heads/scorers/aligned.py, rewards are scorers.py.
+Chakraborty et al. (2024), Transfer Q Star: Principled Decoding for LLM Alignment. The aligned model is
+heads/scorers/aligned.py, rewards are scorers.py.
 """
 
 import math

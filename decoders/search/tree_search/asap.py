@@ -1,6 +1,6 @@
 """ASAp: samples under a constraint, and learns from them how much of what follows each prefix is allowed.
 
-Park et al. (2024), Grammar-Aligned Decoding. Knows one lane; constraints are in constraints.py.
+Park et al. (2024), Grammar-Aligned Decoding. Constraints are in constraints.py.
 """
 
 from collections import defaultdict

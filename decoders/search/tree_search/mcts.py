@@ -1,4 +1,4 @@
-"""Monte Carlo tree search: select, expand, evaluate, back up. Knows neither models nor how an edge is chosen.
+"""Monte Carlo tree search: select, expand, evaluate, back up.
 
 Each search chooses how it represents a state's text: as a node of a lane's tree, or as tokens.
 """

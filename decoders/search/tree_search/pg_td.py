@@ -1,7 +1,7 @@
 """PG-TD: Monte Carlo tree search over tokens that completes and scores texts, and outputs the best.
 
 Zhang et al. (2023), Planning with Large Language Models for Code Generation. The simulation is that of
-mcts.py. Knows one lane; texts are scored by scorers.py.
+mcts.py. Texts are scored by scorers.py.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""The tree of partial programs that several decoders share: rows, nodes, finished texts, and how it ends.
-
-Knows one lane and its constraints, not which text is continued.
-"""
+"""The tree of partial programs that several decoders share: rows, nodes, finished texts, and how it ends."""
 
 from collections.abc import Iterator
 

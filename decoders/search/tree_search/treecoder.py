@@ -1,7 +1,7 @@
 """TreeCoder: one tree of partial programs; decoder, constraints, population and temperature are its parts.
 
 Princis et al. (2025), Systematic Exploration and Optimisation of Decoding and Constraints for LLM Code
-Generation. The decoders are those of this folder, behind a gate of constraints. Knows one lane.
+Generation. The decoders are those of this folder, behind a gate of constraints.
 """
 
 from collections.abc import Iterator

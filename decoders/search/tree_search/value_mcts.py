@@ -1,7 +1,7 @@
 """Monte Carlo tree search with a value: before each token, many prefixes are tried and scored.
 
 Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022), after AlphaZero (Silver et
-al. 2018). The simulation is that of mcts.py. Knows one lane and its scorer.
+al. 2018). The simulation is that of mcts.py.
 """
 
 import math

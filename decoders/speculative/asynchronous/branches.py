@@ -1,7 +1,4 @@
-"""Branches: several sequences below one node, each of the draft model's most likely tokens. Draws nothing.
-
-Knows the draft model, nothing of the target or of why there are several.
-"""
+"""Branches: several sequences below one node, each of the draft model's most likely tokens. Draws nothing."""
 
 from decoders.lane import Lane
 from decoders.speculative.default_verifier import simplest

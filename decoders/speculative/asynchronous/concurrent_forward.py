@@ -1,7 +1,7 @@
 """Runs the target's forward concurrently with the lane's own work, in a separate thread, or after it.
 
 Two models compute at the same time if they are two engines; on a GPU the target gets a stream of its own.
-What is recorded, and in which order, is the same either way, except the times. Knows no method.
+What is recorded, and in which order, is the same either way, except the times.
 """
 
 from collections.abc import Callable

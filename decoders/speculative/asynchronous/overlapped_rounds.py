@@ -2,7 +2,7 @@
 
 A window is the chain that waits after the newest token. After the tokens of which it is confident, the draft
 writes one sequence or several, whose first tokens are tested in the same round; the rest of the one that
-passes is the next window. Knows the draft model, and the target by its role.
+passes is the next window.
 """
 
 from collections.abc import Callable, Iterator

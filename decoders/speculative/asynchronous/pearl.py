@@ -1,7 +1,7 @@
 """PEARL (Liu et al. 2024): target and draft never wait for each other.
 
-The draft continues while the target reads what it wrote before. Knows the two models by their roles;
-concurrent_forward.py runs the forwards at the same time.
+The draft continues while the target reads what it wrote before. concurrent_forward.py runs the forwards at
+the same time.
 """
 
 from collections.abc import Iterator

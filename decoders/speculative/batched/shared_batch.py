@@ -2,8 +2,7 @@
 
 The lane's prompt is the first text; the others are in the same token tree, each with its own root, so the
 tree mask keeps them apart and one forward serves all. The first text is the lane's own and is recorded as any
-lane's; for every text, round by round, `Cell` events record what became of each guess. Knows drafts and
-verifiers by their interface alone.
+lane's; for every text, round by round, `Cell` events record what became of each guess.
 """
 
 from collections.abc import Callable, Iterator

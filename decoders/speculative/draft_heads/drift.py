@@ -1,7 +1,7 @@
 """How far the features that a drafter continues with are from the target's own: recorded for every drafted
 node that the target has read.
 
-Knows modules by `feature_at` alone; those that predict no features have no drift.
+Modules that predict no features have no drift.
 """
 
 from dataclasses import replace

@@ -1,5 +1,5 @@
 """CaPE, the proposal expansion of GliDe (Du et al. 2024): a chain of the most likely tokens, with more
-siblings at a depth the less confident the source was there. Siblings are leaves. Knows no model.
+siblings at a depth the less confident the source was there. Siblings are leaves.
 """
 
 from decoders.lane import Lane

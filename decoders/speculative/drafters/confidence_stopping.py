@@ -1,4 +1,4 @@
-"""A shape that grows while its source is confident: a chain, optionally with runners-up. Knows no model."""
+"""A shape that grows while its source is confident: a chain, optionally with runners-up."""
 
 from decoders.lane import Lane
 from decoders.speculative.draft_verify_loop import distributions

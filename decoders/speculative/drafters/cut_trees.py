@@ -1,5 +1,5 @@
 """Clover's tree: few nodes, and no branches where the source has no likely alternative (Xiao et al. 2024,
-section 3.4). Knows no model.
+section 3.4).
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Policies for the length of a drafted chain. Knows no model and no verifier.
+"""Policies for the length of a drafted chain.
 
 A length policy may use all that is known before a token is drawn, earlier tokens included; the text then
 keeps the target's distribution. A policy that drops a drawn token after looking at it changes the

@@ -1,4 +1,4 @@
-"""Source of guesses: a second, smaller model. Knows the lane's draft model and nothing of the target."""
+"""Source of guesses: a second, smaller model."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""Shapes of a draft: a chain, a tree of fixed widths, or several chains. Knows no model.
+"""Shapes of a draft: a chain, a tree of fixed widths, or several chains.
 
 Where slots are filled at random, children are drawn one after the other from what is left of q (Gumbel top-k
 draws the same distribution), as in RSD-C (Jeon et al. 2024), or each from the whole of q, as in SpecTr (Sun

@@ -1,7 +1,4 @@
-"""A drafter that fills masks after the text in one forward: none of its guesses has seen the others.
-
-Knows lanes and the masked model that comes with a target; nothing of verifiers.
-"""
+"""A drafter that fills masks after the text in one forward: none of its guesses has seen the others."""
 
 from dataclasses import dataclass
 

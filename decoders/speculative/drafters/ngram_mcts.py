@@ -1,9 +1,8 @@
 """A trigram table as a draft, searched by Monte Carlo: which paths after two given tokens are worth
 verifying.
 
-The simulation is that of search/tree_search/mcts.py. Knows tokens, weights and draws, nothing of lanes or
-models. After ADED (Liu et al. 2024), with the reward that the paper describes: one plus the sum of the
-weights along the path.
+The simulation is that of search/tree_search/mcts.py. After ADED (Liu et al. 2024), with the reward that the
+paper describes: one plus the sum of the weights along the path.
 """
 
 import math

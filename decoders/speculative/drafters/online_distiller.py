@@ -2,7 +2,7 @@
 every few of them takes one training step towards the target's distribution there.
 
 Liu et al. (2023), Online Speculative Decoding, algorithm 2. The weights are a copy, and the original model
-stays unchanged. Knows models, drafts and PyTorch's optimisers.
+stays unchanged.
 """
 
 import copy

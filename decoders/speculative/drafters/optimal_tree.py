@@ -1,4 +1,4 @@
-"""The best fixed shape of a drafted tree, by dynamic programming. Knows numbers only.
+"""The best fixed shape of a drafted tree, by dynamic programming.
 
 Sequoia (Chen et al. 2024), section 3: if the probability that a node's k-th child is the one that is accepted
 is P_k wherever the node stands, a tree commits F = sum over its nodes of the product of P along their paths

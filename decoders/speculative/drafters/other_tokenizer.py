@@ -3,7 +3,7 @@
 Timor et al. (2025), Accelerating LLM Inference with Lossless Speculative Decoding Algorithms for
 Heterogeneous Vocabularies. The draft reads and writes its own tokens, in a tree of its own; text translates
 between the two. What is lost in translation costs acceptance, never exactness: the target tests tokens of its
-own. Knows tokenizers by a model's `encode`, `encode_after` and `bytes_of`.
+own. Uses a model's `encode`, `encode_after` and `bytes_of`.
 """
 
 from codecs import getincrementaldecoder

@@ -2,8 +2,7 @@
 
 The forward that verifies a tree also drafts: slots are attached to its nodes, and those of the last accepted
 node hold the guesses of the next round. They are blind to the token that the target chooses there, so there
-is one distribution per depth, the same on every path. Knows modules by their interface alone, no method by
-name.
+is one distribution per depth, the same on every path.
 """
 
 from collections.abc import Callable

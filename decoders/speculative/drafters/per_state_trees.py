@@ -2,7 +2,7 @@
 slots on the node that was accepted last (Chen et al. 2024, PPD: Hardware-Aware Parallel Prompt Decoding).
 
 That number, d, is the state: the number of distributions to draft from. A tree of state d holds paths of
-ranks at most d deep, and says how many slots each of its nodes carries. Knows numbers only.
+ranks at most d deep, and says how many slots each of its nodes carries.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 A path (0, 1) of ranks is the second most likely token after the most likely one; ranks count from 0. Which
 paths are worth drafting is computed from how often the guess of each rank is right, depth by depth (Cai et
-al. 2024, Medusa, section 2.3.3). Knows no model.
+al. 2024, Medusa, section 2.3.3).
 """
 
 import heapq

@@ -1,7 +1,4 @@
-"""Which chunks of a prompt its shorter view keeps: those that share rare tokens with the question.
-
-Knows token ids, no models, text or distributions.
-"""
+"""Which chunks of a prompt its shorter view keeps: those that share rare tokens with the question."""
 
 import math
 from collections import Counter

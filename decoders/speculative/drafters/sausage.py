@@ -1,8 +1,6 @@
 """The lattice of heads that guess without seeing each other: a few tokens per depth, any of which may follow
 any of the depth above (a sausage). Its best paths by the heads and an n-gram model (Kim et al. 2024, Towards
 Fast Inference, section 4).
-
-Knows scores and counts of runs; no model, no lane.
 """
 
 import math

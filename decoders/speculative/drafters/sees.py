@@ -1,6 +1,6 @@
 """Records what a trained head's guesses depend on, once for each depth that is drafted.
 
-Knows modules by `sees` and `reach` alone.
+Uses only `sees` and `reach` of a module.
 """
 
 from decoders.heads import DraftModule

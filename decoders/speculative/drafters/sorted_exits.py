@@ -1,7 +1,4 @@
-"""Source of guesses: a draft model with early exits, which it takes as soon as it is confident.
-
-Knows the lane's draft model and how its scorer runs some of the layers; nothing of the target.
-"""
+"""Source of guesses: a draft model with early exits, which it takes as soon as it is confident."""
 
 import torch
 

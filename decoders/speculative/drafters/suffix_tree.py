@@ -1,4 +1,4 @@
-"""A suffix tree of tokens, and the draft that SuffixDecoding takes from it. Knows tokens and no lanes.
+"""A suffix tree of tokens, and the draft that SuffixDecoding takes from it.
 
 Oliaro et al. (2024), SuffixDecoding (arXiv 2411.04975), section 3. C(N) is how often the run of tokens from
 the root to the node N occurs, so C(N) / C(match) is how often N's tokens followed the matched ones.

@@ -1,7 +1,7 @@
 """Source of guesses: a module that was trained on the frozen target (decoders/heads).
 
 After every verification it reads the target's states at the tokens that were committed; then it guesses below
-the newest token, for a draft of any shape. Knows modules by their interface alone, no method by name.
+the newest token, for a draft of any shape.
 """
 
 from collections.abc import Callable

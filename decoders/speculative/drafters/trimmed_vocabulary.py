@@ -1,7 +1,7 @@
 """VocabTrim: any draft, restricted to the tokens that the target often writes. Nothing is trained.
 
 Goel et al. (2025). The verifier keeps the whole vocabulary, so the output keeps its distribution: what the
-verifier is given is q', the softmax over the tokens that are left. Knows counts, sources and lanes.
+verifier is given is q', the softmax over the tokens that are left.
 """
 
 from collections import Counter

@@ -1,7 +1,6 @@
 """Verifier that ends each round at the end of a syntactic fragment, wherever another verifier stops.
 
-Xu et al. (2025), Speculative Decoding for Verilog: the integrity check. Knows the token that marks the end of
-a fragment; not what a fragment is.
+Xu et al. (2025), Speculative Decoding for Verilog: the integrity check.
 """
 
 from dataclasses import replace

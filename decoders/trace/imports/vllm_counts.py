@@ -3,7 +3,7 @@ The metrics of llama.cpp and SGLang are in metrics_text.py, lines of logs in log
 
 vLLM's metrics endpoint counts over all requests since the server started (`vllm:spec_decode_num_drafts` and
 others); its JSON answers may count over one request (`metrics.speculative_decoding`). Neither says which
-tokens were drafted, so nothing can be replayed. Knows JSON and text, no model and no pages.
+tokens were drafted, so nothing can be replayed.
 """
 
 import re

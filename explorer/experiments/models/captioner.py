@@ -1,6 +1,6 @@
 """Models that write about something outside their text: an encoder-decoder with one source, and a causal
 model after a source that only it sees. Both behave like a causal language model of the written text, so that
-every strategy can decode with them. Knows no experiment.
+every strategy can decode with them.
 """
 
 from types import SimpleNamespace

@@ -1,8 +1,8 @@
 """Speculative decoding of numbers instead of tokens: accept, reject and residual hold for densities too.
 
 Wang et al. (2024), Continuous Speculative Decoding, on two processes x_t ~ N(a x_{t-1} + b, sigma^2), target
-and draft, in place of image models with a diffusion head. Text tokens are discrete, so no lane runs this;
-an experiment draws it. Knows nothing of language models.
+and draft, in place of image models with a diffusion head. Text tokens are discrete, so no lane runs this; an
+experiment draws it.
 """
 
 import math

@@ -3,7 +3,7 @@
 `before` is computed from nothing but what a device has or was sent, and every message is written down.
 
 Times are in units of one state's transfer between neighbours. A link carries one message at a time; updating
-a slice takes no time. Knows states and decays; neither tokens nor models.
+a slice takes no time.
 """
 
 from dataclasses import dataclass

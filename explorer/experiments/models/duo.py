@@ -1,6 +1,5 @@
 """A model each of whose layers has a big and a small feed-forward block: in each layer a token takes one of
-the two, which is its route (Duo-LLM, Alizadeh et al. 2024). Knows token ids and routes, neither oracles nor
-budgets.
+the two, which is its route (Duo-LLM, Alizadeh et al. 2024).
 """
 
 import copy

@@ -1,5 +1,5 @@
 """A small Llama whose layers can be left early through one shared head, and how training may prepare for it:
-LayerSkip (Elhoushi et al. 2024) and joint exits (MoSE, 2025). Knows token ids and layers, no recipe's result.
+LayerSkip (Elhoushi et al. 2024) and joint exits (MoSE, 2025).
 """
 
 import math

@@ -2,7 +2,7 @@
 with a scratchpad of t running products (Merrill and Sabharwal 2023, "The Expressive Power of Transformers
 with Chain of Thought").
 
-Elements are numbers; a table gives the product of two of them. Knows no models.
+Elements are numbers; a table gives the product of two of them.
 """
 
 import math

@@ -1,5 +1,5 @@
 """Items as four codes each, a model that predicts all four codes of the next item at once, and a beam over
-them: RecGPT (Jiang et al. 2025) in miniature. Knows numbers and tries, no catalogue.
+them: RecGPT (Jiang et al. 2025) in miniature.
 """
 
 from dataclasses import dataclass

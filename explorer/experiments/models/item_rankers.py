@@ -1,6 +1,5 @@
 """Three ways to rank a list of items after a history: a beam over the tokens of their names, the exact
-probabilities of the names, and a head with a row per item (Lite-LLM4Rec, Wang et al. 2024). Knows tokens and
-vectors, no catalogue.
+probabilities of the names, and a head with a row per item (Lite-LLM4Rec, Wang et al. 2024).
 """
 
 from dataclasses import dataclass

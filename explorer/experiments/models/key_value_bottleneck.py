@@ -4,7 +4,6 @@ there is added to the logits of a few words. Keys are fitted to the data once an
 trained, so that learning changes nothing but the values of the keys that were hit.
 
 Träuble et al. (2022), "Discrete Key-Value Bottleneck", which classifies images; this port adds to logits.
-Knows states and logits, no texts.
 """
 
 from dataclasses import dataclass

@@ -10,7 +10,7 @@ the sum of log g from the start of the segment to t,
 
     o_t = (q_t e^(L_t)) S_before + sum_(i <= t) (q_t e^(L_t - L_i) . k_i) v_i.
 
-How states travel between devices: `device_scans.py`. Knows tensors and tokens; no experiment.
+How states travel between devices: `device_scans.py`.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 """A tiny transformer that is trained under several attention masks: comments and the code that they describe,
-letter by letter. Knows texts, masks and training, no experiment.
+letter by letter.
 
 Of UniXcoder (2022) this keeps the three modes with their prefix tokens, masked language modelling, next-token
 prediction and code from comments. Contrastive learning, comments from code, span denoising and syntax trees

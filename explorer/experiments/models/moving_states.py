@@ -2,7 +2,7 @@
 more likely; the weights stay frozen.
 
 Making the Most of your Model (2024), after Reconsidering the Past (Yoshida and Gimpel 2021); the sizes of a
-window and of a step are ours. Knows a causal LM of transformers and its cache, no lane: a lane's engine keeps
+window and of a step are ours. Works on a causal LM of transformers and its cache: a lane's engine keeps
 states without gradients.
 """
 

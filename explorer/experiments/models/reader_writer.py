@@ -1,8 +1,7 @@
 """An encoder with two decoders: a reader that predicts a whole answer at once, and a writer that predicts it
 token by token and attends to the reader's states (CrossNovo, 2025).
 
-Knows token ids and tensors, neither tasks nor decoding. The reader's frames are decoded as in CTC; the writer
-uses its last hidden states, not its tokens.
+The reader's frames are decoded as in CTC; the writer uses its last hidden states, not its tokens.
 """
 
 from dataclasses import dataclass

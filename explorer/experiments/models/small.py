@@ -1,5 +1,5 @@
 """Small models that experiments train themselves, on text that the target wrote, so that nothing has to be
-downloaded. Knows no experiment.
+downloaded.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""An untrained small Llama, for experiments that train their own models. Knows sizes only."""
+"""An untrained small Llama, for experiments that train their own models."""
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM

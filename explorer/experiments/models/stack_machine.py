@@ -1,5 +1,5 @@
 """Small typed functions of one record, and the code of a stack machine to which they compile: the names of
-the record, of its fields, and all types are lost. Knows words and Python's syntax, no models.
+the record, of its fields, and all types are lost.
 
 A program is two parts of words: `class Point x : int y : int` and `def Point -> int : ( x + y )`, in which
 fields stand for themselves; to Python they are keys of a dictionary `p`.

@@ -1,7 +1,4 @@
-"""EAGLE's drafter with several decoder layers instead of one, so that its size can be varied (Scylla, 2025).
-
-Knows the target's states and head by `decoders.heads`; knows no experiment.
-"""
+"""EAGLE's drafter with several decoder layers instead of one, so that its size can be varied (Scylla, 2025)."""
 
 import torch
 from torch import nn

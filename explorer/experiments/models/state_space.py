@@ -10,7 +10,7 @@ follow from the one state h_0 in front of the tree, with matrix products:
 
     y_v = exp(L_v) h_0 C_v + sum_w M_vw exp(L_v - L_w) dt_w (B_w . C_v) x_w
 
-A text is a tree without branches. Knows tensors; neither tokens nor texts.
+A text is a tree without branches.
 """
 
 from dataclasses import dataclass

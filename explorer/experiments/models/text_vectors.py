@@ -1,5 +1,5 @@
 """An encoder whose first state is the vector of a text, and a decoder that rebuilds the text from it, thrown
-away after training (RetroMAE, Xiao et al. 2022; DupMAE, Xiao and Liu 2023). Knows words by number.
+away after training (RetroMAE, Xiao et al. 2022; DupMAE, Xiao and Liu 2023).
 
 Some words are hidden from the encoder, which learns to fill them in, and many more from the decoder, which
 reads the vector and the words that are left. In DupMAE the states of the other tokens have a task, too: the

@@ -1,5 +1,5 @@
 """Arithmetic with many right answers: digits from 0 to 2 with a given total, and a small masked-diffusion
-model that is trained on it. The joint distribution of the answers is known. Knows no experiment.
+model that is trained on it. The joint distribution of the answers is known.
 """
 
 import random

@@ -1,6 +1,6 @@
 """A tuned prompt before a frozen model, with a linear head on the last state or a trie search after it.
 
-Buchner et al. (2024), Prompt Tuned Embedding Classification. Knows tokens and labels by number, no stories.
+Buchner et al. (2024), Prompt Tuned Embedding Classification.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Patterns: in which step each of a frame's K symbols is made, and a small model that is trained for any of
 them (Le Lan et al. 2023, "Stack-and-Delay"; Copet et al. 2023 for parallel, delay and flat).
 
-A schedule is a list of frames, each with the step of its levels. Knows nothing of texts. Stack-delay is
-reconstructed from the paper's description, not taken from its code.
+A schedule is a list of frames, each with the step of its levels. Stack-delay is reconstructed from the
+paper's description, not taken from its code.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 """A catalogue of 512 toy items, what its customers take next, and how a ranking is judged. A stand-in for the
-data of recommenders: customers are a Markov chain over the words of the names. Knows no experiment.
+data of recommenders: customers are a Markov chain over the words of the names.
 """
 
 import math

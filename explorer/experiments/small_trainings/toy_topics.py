@@ -1,4 +1,4 @@
-"""Short invented stories with several topics each, of which a model has to name all. Knows words only."""
+"""Short invented stories with several topics each, of which a model has to name all."""
 
 import random
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Microscope: why drafted tokens are rejected over many prompts, the report of `explorer acceptance`.
 
 A report is measured in small slices, on the worker thread that decodes for everybody, and ends when its page
-closes. Knows prompts, drafters by name and the report; no strategy by name.
+closes.
 """
 
 import asyncio

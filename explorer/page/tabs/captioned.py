@@ -1,7 +1,7 @@
 """Figures of the tabs: each is a gr.Plot with a caption below it, in a column that wraps on a phone.
 
 A figure is drawn when it comes near the window (assets/web/page/figures-in-sight.js) and can be read with the
-arrow keys (figure-keys.js). Knows Gradio's components and that a figure has a caption, no figure by name.
+arrow keys (figure-keys.js).
 """
 
 import re

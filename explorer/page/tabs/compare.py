@@ -1,7 +1,6 @@
 """The section Compare, below the lanes of the tab Decode: texts side by side, charts, and costs.
 
-While it is visible it follows the run on screen (explorer/page/tabs/on_screen.py). Knows comparisons, no
-strategy.
+While it is visible it follows the run on screen (explorer/page/tabs/on_screen.py).
 """
 
 import html

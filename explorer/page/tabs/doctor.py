@@ -1,7 +1,7 @@
 """Microscope: what is wrong with a draft of the run's target, the examination of `explorer doctor`.
 
 An examination is made in small slices, on the worker thread that decodes for everybody, and ends when its
-page closes. Knows drafters by name and the examination; no strategy by name.
+page closes.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Models of the inputs of a tab's events, derived from the components that are their inputs.
 
 Gradio's own code raises if an input is not a value that its component can have. With these models, such a
-call is answered with a sentence before anything runs (explorer/page/envelopes.py). Knows components, no tab.
+call is answered with a sentence before anything runs (explorer/page/envelopes.py).
 """
 
 from typing import Annotated, Any

@@ -1,7 +1,7 @@
 """The catalogue of the tab Experiments as HTML: groups of cards, each with a small picture of its result, a
 title, and the finding. A card is a link, so that it can be copied and opened with the keyboard.
 
-Takes plain answers (assets/experiments); knows no experiment by name.
+Takes plain answers (assets/experiments).
 """
 
 import html

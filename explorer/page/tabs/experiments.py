@@ -1,7 +1,6 @@
 """The tab Experiments: the shipped models' answers to repeatable questions, with tables and figures.
 
-It shows a catalogue of cards, or the experiment that the page's address names (`#experiment=NAME`). Knows no
-experiment by name: it shows all stored answers.
+It shows a catalogue of cards, or the experiment that the page's address names (`#experiment=NAME`).
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Traces: the card for a file that contains only a server's counts, which cannot be replayed.
-
-Knows what visualizers.analysis.speculation_report makes of counts, no run and no lane.
-"""
+"""Traces: the card for a file that contains only a server's counts, which cannot be replayed."""
 
 from dataclasses import dataclass
 

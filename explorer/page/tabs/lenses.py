@@ -1,9 +1,8 @@
 """The tab Lenses: what the layers of a lane's target compute for its text, up to the step on screen, or
 before the token that the inspector shows.
 
-Its controls are made from the declarations of the lenses (decoders/lenses/registry.py). Knows lanes and
-lenses, none of them by name. A lens runs on the worker that decodes for everybody; its latest frames are
-cached.
+Its controls are made from the declarations of the lenses (decoders/lenses/registry.py). A lens runs on the
+worker that decodes for everybody; its latest frames are cached.
 """
 
 import asyncio

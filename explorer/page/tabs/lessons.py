@@ -2,7 +2,7 @@
 in the lanes.
 
 The page's script draws the guide beside the lanes and marks what was begun and what is done
-(assets/web/page/lessons.js). Knows no lesson by name.
+(assets/web/page/lessons.js).
 """
 
 from collections.abc import Callable

@@ -1,7 +1,6 @@
 """Microscope: the losslessness test, which compares many short continuations with the target's distribution.
 
-Knows lanes, models and decoders.speculative.losslessness, no strategy. A test runs in small slices on the
-worker thread that decodes for everybody, and ends when its page closes.
+A test runs in small slices on the worker thread that decodes for everybody, and ends when its page closes.
 """
 
 import asyncio

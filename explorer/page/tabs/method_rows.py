@@ -1,7 +1,6 @@
 """The rows of the tab Methods as HTML: thumbnail and summary of each method, and its whole card below.
 
-The text of a method may contain any characters, so everything is escaped here. Knows the cards of
-explorer/catalog/method_cards.py.
+The text of a method may contain any characters, so everything is escaped here.
 """
 
 import json

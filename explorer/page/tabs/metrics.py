@@ -1,7 +1,4 @@
-"""The table of vLLM's speculative-decoding metrics, each with its meaning and formula.
-
-Knows rows of visualizers.analysis.speculation_report, no lane.
-"""
+"""The table of vLLM's speculative-decoding metrics, each with its meaning and formula."""
 
 import gradio as gr
 

@@ -1,8 +1,7 @@
 """The tab Microscope: shows for one speculative lane of the run on screen where its drafts were accepted.
 
 Its sections are in files of their own: rejections.py, what_if.py, losslessness.py, other_machine.py,
-loops.py, which follows any lane, and doctor.py and acceptance.py, which follow none. Knows lanes and
-visualizers.analysis.speculation_report, no strategy.
+loops.py, which follows any lane, and doctor.py and acceptance.py, which follow none.
 """
 
 from collections.abc import Iterable

@@ -2,8 +2,8 @@
 
 Components that follow the run are in a column of class `follows(tab)`; their events take `component(tab)` as
 an input, listen to its `change`, and parse its value with `screen`. The script (assets/web/page/on-screen.js)
-writes only when something has changed, at most twice a second, and only while such a column is visible,
-since Gradio runs listeners whether they are visible or not. Knows runs, no tab.
+writes only when something has changed, at most twice a second, and only while such a column is visible, since
+Gradio runs listeners whether they are visible or not.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Microscope, *On another machine*: how long the lanes' forward passes would take on a described device.
-
-Knows the run on screen and visualizers.analysis.roofline, no strategy.
-"""
+"""Microscope, *On another machine*: how long the lanes' forward passes would take on a described device."""
 
 import math
 from collections.abc import Callable

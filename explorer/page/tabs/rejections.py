@@ -1,7 +1,5 @@
 """Microscope: every rejected token of a lane with its numbers, its replacement and the cause, and its test
 beside the table.
-
-Knows the lane on screen and visualizers.analysis.drafted_tokens, no strategy.
 """
 
 import json

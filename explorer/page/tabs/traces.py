@@ -1,7 +1,6 @@
 """The tab Traces: saves the run on the page or one of its lanes, opens files, and makes a link of the set-up.
 
 The page's script (assets/web/page/traces.js) reports what is on screen at each click and shows opened files.
-Knows runs and kinds of files, nothing of their contents.
 """
 
 import asyncio

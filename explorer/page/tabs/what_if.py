@@ -1,7 +1,4 @@
-"""Microscope: what if the draft had another shape? Recomputed from the lane's trace.
-
-Knows the lane on screen and visualizers.analysis.draft_what_if, no strategy.
-"""
+"""Microscope: what if the draft had another shape? Recomputed from the lane's trace."""
 
 import gradio as gr
 

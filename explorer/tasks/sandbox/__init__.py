@@ -6,8 +6,8 @@ protect the machine:
 3. kernel.py lets the kernel confine that process: no files, no network, no processes; time and memory are
    bounded.
 
-Without the third layer no program is run, unless the app was started with --run-code. Knows nothing of tasks.
-Not covered: a program can return a wrong answer on purpose.
+Without the third layer no program is run, unless the app was started with --run-code. Not covered: a program
+can return a wrong answer on purpose.
 """
 
 import importlib.util

@@ -1,5 +1,5 @@
 """The names that a program may use: builtin functions, and some names of some modules. Plain data, read by
-the check before a program is run and by the process that runs it. Knows nothing else.
+the check before a program is run and by the process that runs it.
 
 Builtins are left out that access attributes by name (getattr, vars), code (eval, type), memory (memoryview,
 id) or the system (open, input).

@@ -3,7 +3,7 @@ process can undo it afterwards, not even machine code.
 
 Each layer is set up if the system has it, and `seal` returns the active ones. seccomp alone is enough: under
 it a process can only compute. Landlock and the namespaces block files and network as well, in case seccomp
-has a hole. Runs in the fresh process before it is sealed; knows nothing of programs.
+has a hole. Runs in the fresh process before it is sealed.
 
 Landlock is used through its three system calls, which are the same on every processor and documented in
 landlock(7): no Python library for it is past its first releases, and one would add little.

@@ -2,7 +2,7 @@
 one program, and is ended afterwards. One is started in advance, so that a program need not wait for Python.
 
 A program never blocks its caller: time and output are also limited here, and the process is ended from
-outside. Knows nothing of the content of programs.
+outside.
 """
 
 import json

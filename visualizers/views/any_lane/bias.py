@@ -2,7 +2,7 @@
 the texts that the constraint allows.
 
 A fold over Propose, Commit and Table ("bias": the total variation between the two distributions; its rows are
-the probabilities under both, by token, and of all others together). Knows no strategy and no constraint.
+the probabilities under both, by token, and of all others together).
 """
 
 import math

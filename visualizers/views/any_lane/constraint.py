@@ -1,7 +1,7 @@
 """Constraint: what a constraint removed at every token, how much probability that was, and what was forced.
 
-A fold over Distribution (target and forbidden), Propose and Commit. Knows no strategy and no kind of
-constraint: one column per committed token, drawn from what was recorded at the token's parent.
+A fold over Distribution (target and forbidden), Propose and Commit. One column per committed token, drawn
+from what was recorded at the token's parent.
 """
 
 import math

@@ -1,9 +1,8 @@
 """Dependencies: which earlier tokens the newest token was predicted from, as arcs over the line of tokens.
 
 A fold over Propose, Commit and Depend(kind="attention"). Attention is where the model looked, not proof of
-why; the heading says so and gives the share that is shown. Knows no strategy and never looks ahead: when
-the focus moves on, the old focus keeps its two strongest arcs in grey and hides the others, so a step
-costs a constant number of ops.
+why; the heading says so and gives the share that is shown. Never looks ahead: when the focus moves on, the
+old focus keeps its two strongest arcs in grey and hides the others, so a step costs a constant number of ops.
 """
 
 from decoders.trace.events import Commit, Depend, Propose

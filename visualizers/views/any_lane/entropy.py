@@ -1,9 +1,8 @@
 """Entropy trace: how uncertain the model was at each token, what it chose, and where the text could have
 forked.
 
-A fold over Distribution, Propose and Commit. Knows no strategy: one column per committed token, drawn from
-the target's raw distribution at the token's parent, however many steps earlier that was recorded. It never
-looks ahead.
+A fold over Distribution, Propose and Commit. One column per committed token, drawn from the target's raw
+distribution at the token's parent, however many steps earlier that was recorded. It never looks ahead.
 """
 
 import math

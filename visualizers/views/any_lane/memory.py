@@ -1,8 +1,8 @@
 """Memory: the state of every slot of the cache, by position and layer; bytes against the full cache; and the
 divergence from the model with its full cache, token by token.
 
-A fold over Cell (levels "all layers" and "layer N"), Measure and Commit. Knows no policy: one column per
-position, the prompt's first; one row for all layers until layers differ, then one per layer.
+A fold over Cell (levels "all layers" and "layer N"), Measure and Commit. One column per position, the
+prompt's first; one row for all layers until layers differ, then one per layer.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Rules: the typed text of a lane's constraint, with a mark where the output stands.
 
-A fold over Commit and ConstraintPlace. Knows no strategy; of the kinds of constraint only that JSON is broken
+A fold over Commit and ConstraintPlace. Of the kinds of constraint it distinguishes only JSON, which is broken
 into lines at its brackets.
 """
 

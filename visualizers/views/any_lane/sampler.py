@@ -2,7 +2,7 @@
 
 A fold over Distribution, Propose, Measure, Commit. Each step shows the position of its newest token: columns
 are the processors in the order in which they ran, rows are tokens in the order of the model, one scale for
-all. Knows no strategy. Marks stand in panels of their own step, which go with the next step.
+all. Marks stand in panels of their own step, which go with the next step.
 """
 
 import math

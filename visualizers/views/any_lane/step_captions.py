@@ -1,7 +1,7 @@
 """Every step of any lane as one sentence with its numbers: what was chosen, against what, and what was lost.
 
 A fold over Propose, Verdict, Rank, Cell, Distribution and Commit. For screen readers, and for anyone who
-would rather read. Knows no strategy by name.
+would rather read.
 """
 
 import math

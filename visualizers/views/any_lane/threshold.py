@@ -1,8 +1,8 @@
 """Threshold: a number that a method watches against its limit, and what it did while it was above or below.
 
-A fold over Measure (those with a `limit`; `level` names what was done then, one row each), Propose,
-Forward and Commit. Knows no strategy: one column per committed token. Where a model first has to read what
-another one wrote, the columns that it reads in that forward are hatched in its row.
+A fold over Measure (those with a `limit`; `level` names what was done then, one row each), Propose, Forward
+and Commit. One column per committed token. Where a model first has to read what another one wrote, the
+columns that it reads in that forward are hatched in its row.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 A fold over Distribution (of the target, before processors), Measure (with `scale`, where its scale ends),
 Propose and Commit. A point is a committed token: x is the entropy in bits, y the number; a panel for each of
-the first two names. Knows no strategy.
+the first two names.
 """
 
 import math

@@ -1,7 +1,6 @@
 """Candidate matrix: the texts to choose from, their pairwise distances, and the one that is nearest to all.
 
 A fold over Propose, Rank ("word_error_rate", whose parts are the rates against each candidate) and Commit.
-Knows no strategy.
 """
 
 from decoders.trace.events import Step

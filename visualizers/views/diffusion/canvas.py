@@ -1,7 +1,7 @@
 """Canvas: the text as it fills, out of order. It shows masks, what the model would put there now, and what is
 final.
 
-A fold over Cell: one mark per position, in the order of the text. Knows no strategy.
+A fold over Cell: one mark per position, in the order of the text.
 """
 
 from decoders.trace.events import Cell

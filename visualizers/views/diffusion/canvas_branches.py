@@ -2,7 +2,7 @@
 and the best.
 
 A fold over Propose, Verdict, Rank ("mean confidence"), Forward and Cell (with a level: of one branch). Each
-iteration is a table: a row per canvas, with its score as a bar and the masks as a strip. Knows no strategy.
+iteration is a table: a row per canvas, with its score as a bar and the masks as a strip.
 """
 
 from decoders.trace.events import Cell, Forward

@@ -2,7 +2,7 @@
 
 A fold over Propose, Verdict, Forward and Cell (with a level: what a drafted canvas adds; without: what was
 filled). A forward is a small tree: the current canvas is at the left, and right of each canvas are those that
-may follow it. Knows no strategy.
+may follow it.
 """
 
 from decoders.explain.verdicts import status_in_words

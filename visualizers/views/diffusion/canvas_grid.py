@@ -2,7 +2,7 @@
 
 A fold over Cell, Depend(kind "causal" or "conflict") and Measure ("joint_cost"): columns are positions, rows
 iterations, downwards. Where a lane measured conflicts, column 0 has what each forward lost, and the two
-tokens that go together least are joined. Knows no strategy.
+tokens that go together least are joined.
 """
 
 from decoders.trace.events import Cell, Depend

@@ -1,8 +1,7 @@
 """Common noise: two distributions at each drafted position, and the token that wins in each of them.
 
 A fold over Propose, Verdict, Commit and Distribution ("processed": what was drafted from, "combined": the
-mixture that judges). Rows are rounds, columns token positions; in each stand two stacked bars. Knows no
-strategy.
+mixture that judges). Rows are rounds, columns token positions; in each stand two stacked bars.
 """
 
 import math

@@ -2,8 +2,8 @@
 largest against gamma, and which tokens are in the cache.
 
 A fold over Cell: those with an entropy, and those of level "input", which say what a forward read. Each step
-shows its own forward; below it the rows of its block and the newest blocks. Knows no strategy. After the
-EB-Sampler (Ben-Hamu et al. 2025) and Set Block Decoding (Gat et al. 2025).
+shows its own forward; below it the rows of its block and the newest blocks. After the EB-Sampler (Ben-Hamu et
+al. 2025) and Set Block Decoding (Gat et al. 2025).
 """
 
 from decoders.trace.events import Cell

@@ -2,7 +2,7 @@
 run is over, where an oracle would have filled it.
 
 A fold over Cell, whose level "filter" has the filter's probability as its confidence. Columns are positions;
-an iteration is a row of cells and a row of bars below it. Knows no strategy.
+an iteration is a row of cells and a row of bars below it.
 """
 
 from decoders.trace.events import Cell

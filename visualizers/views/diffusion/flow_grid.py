@@ -1,7 +1,7 @@
 """Flow grid: every position in every step, from a random token to text, and how often each has changed.
 
 A fold over Cell, Measure ("jump_probability") and Commit; rows are steps, columns positions, and several
-candidates (a cell's level) stand below each other. Knows no strategy.
+candidates (a cell's level) stand below each other.
 """
 
 from decoders.trace.events import Cell, Commit, Propose

@@ -2,8 +2,7 @@
 the model read it, and which masks were near and certain enough to be filled.
 
 A fold over Cell (those with an entropy, and those of level "input"), Forward and Commit. Each step shows its
-own forward; the numbers in the heading count from the start. Knows no strategy. After WeDLM (Liu et al.
-2025).
+own forward; the numbers in the heading count from the start. After WeDLM (Liu et al. 2025).
 """
 
 from decoders.trace.events import Cell, Commit, Forward

@@ -3,7 +3,7 @@
 A fold over Propose, Measure ("belief": its parts are the belief in each sign, its level the symbol being
 sent; on a node of an earlier step a new letter begins with it. "letter": the letter ends here, its level says
 what was sent and what is read) and Commit. Bits are entropies of beliefs: a letter adds the entropy of its
-first belief, and the entropy of the newest is still unread. Knows no strategy.
+first belief, and the entropy of the newest is still unread.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Contrast: the two distributions at each position, the result of contrasting them, and what each token
 gained.
 
-A fold over Distribution (views target, unwanted, combined), Measure, Propose and Commit. Knows no strategy:
-one column per committed token, drawn from what was recorded at the token's parent. It never looks ahead.
+A fold over Distribution (views target, unwanted, combined), Measure, Propose and Commit. One column per
+committed token, drawn from what was recorded at the token's parent. It never looks ahead.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 A fold over Propose and Measure ("coupling": how much of a token's mass each sign has; "belief": what the
 reader believes, and which sign is meant). Each token of the text is a table with one row per sign: the belief
-before, its cells, and the belief after. Knows no strategy.
+before, its cells, and the belief after.
 """
 
 from decoders.trace.events import Step

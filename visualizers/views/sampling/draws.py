@@ -1,7 +1,7 @@
 """Draws: which tokens were tried at each position by a sampler that checks only what it draws.
 
 A fold over Propose, Verdict and Measure ("log weight" or "weight", whose parts are the estimate and the
-number of checks). Only the draws of the first text are shown. Knows no strategy.
+number of checks). Only the draws of the first text are shown.
 """
 
 import math

@@ -2,8 +2,7 @@
 
 A fold over Table ("strong experts" and "weak experts" of a node, one for each layer, which is its number),
 Measure ("divergence" of the two views after it), Propose and Commit. A column is a committed token: its
-experts are those that read the token before it, and so computed its logits. Knows no strategy, and never
-looks ahead.
+experts are those that read the token before it, and so computed its logits. Never looks ahead.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Gutter: a text line by line, with the probability of a label beside each line, and what its ban changed.
 
 A fold over Measure (the label's probability at a token, named "P(label)"), Distribution (before and after the
-ban) and Commit. Knows no strategy and no label.
+ban) and Commit.
 """
 
 import math

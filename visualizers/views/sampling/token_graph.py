@@ -1,8 +1,8 @@
 """Token graph: the text as a walk over its tokens. Where did it return, and which transitions did it repeat?
 
-A fold over Propose, Rank, Distribution and Commit; the prompt is the beginning of the walk. Knows no
-strategy: any text is a walk, and candidates are shown where they were given scores. Each token has one fixed
-place, in order of first occurrence, twelve to a row.
+A fold over Propose, Rank, Distribution and Commit; the prompt is the beginning of the walk. Any text is a
+walk, and candidates are shown where they were given scores. Each token has one fixed place, in order of first
+occurrence, twelve to a row.
 """
 
 from dataclasses import replace

@@ -3,7 +3,6 @@
 A fold over Propose, Rank ("path_cost", whose number is the state and whose parts are the cost of the edge and
 the state's layer; "path" with a rank), Measure ("blocked"), Verdict and Commit. A state is a ring, an edge a
 token with its cost; where edges meet, prefixes were merged. Places are fixed when an edge is first tried.
-Knows no strategy.
 """
 
 from decoders.trace.events import Commit, Propose, Verdict

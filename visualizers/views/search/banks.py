@@ -2,7 +2,6 @@
 
 A fold over what the beam tree reads, and Measure: "bank_slots" (what a bank got in a step; its number is the
 bank's) and "met" (how much a text has met). Each bank is a band of rows: its slots on top, its texts below.
-Knows no strategy.
 """
 
 from dataclasses import replace

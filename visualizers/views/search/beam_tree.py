@@ -2,7 +2,7 @@
 
 A fold over Propose, Verdict, Score and Commit; it serves any strategy that keeps several continuations, and
 plain sampling as well. A node's place is fixed at birth by stable slots (`tree_rows.py`); only states change
-later. Knows no strategy.
+later.
 """
 
 import math

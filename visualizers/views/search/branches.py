@@ -2,7 +2,7 @@
 
 A fold over Propose (source "lookahead"), Rank and Commit: one table per step that looked ahead, one row per
 ranked candidate. Where a score has the parts `logprob` and `value`, both stand before their total, else the
-mean of the log-probabilities. Knows no strategy.
+mean of the log-probabilities.
 """
 
 import math

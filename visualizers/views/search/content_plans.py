@@ -1,8 +1,7 @@
 """Content plans: the units of the prompt, the search over plans of them, and the summary that each became.
 
 A fold over Span ("unit": a clause of the prompt), Rank ("plan": a plan so far, with its units; "reranker" of
-a summary, whose level is its plan's), Measure ("adherence" of a summary), Propose and Commit. Knows no
-strategy.
+a summary, whose level is its plan's), Measure ("adherence" of a summary), Propose and Commit.
 """
 
 from decoders.trace.events import Propose

@@ -1,8 +1,7 @@
 """Document: the sentences of a prompt's document, where passages may begin, and where the text would end.
 
-A fold over Rank ("sentence prefix": the mean of log p of a prefix, with the sentence that it stands for;
-"end of text": the log-probability of an end after a sentence, with the passage's first sentence) and Commit.
-Knows no strategy.
+A fold over Rank ("sentence prefix": the mean of log p of a prefix, with the sentence that it stands for; "end
+of text": the log-probability of an end after a sentence, with the passage's first sentence) and Commit.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Foresight: which next steps were sampled, the look-ahead from each, and which of them continued.
 
-A fold over Propose, Verdict and Rank ("step" for a step that was pruned, "foresight" for one that was
-scored; its number is its cluster). Each step of the strategy is a table: one row per candidate, with its
-words, the words ahead of it, its cluster, and its numbers. Knows no strategy.
+A fold over Propose, Verdict and Rank ("step" for a step that was pruned, "foresight" for one that was scored;
+its number is its cluster). Each step of the strategy is a table: one row per candidate, with its words, the
+words ahead of it, its cluster, and its numbers.
 """
 
 import math

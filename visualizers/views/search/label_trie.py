@@ -1,7 +1,7 @@
 """Label trie: a list of labels as the trie that a search walks, with where the text stands in it.
 
 A fold over Distribution ("processed"), Propose and Commit; the labels are the lane's parameters. What labels
-share is one edge; a leaf is crossed out once its label is used. Knows texts, and no strategy.
+share is one edge; a leaf is crossed out once its label is used.
 """
 
 import math

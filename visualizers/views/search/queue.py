@@ -1,7 +1,7 @@
 """Queue: what was first in the queue after each step, with priorities, and how many waited.
 
 A fold over Propose, Rank ("priority"), Verdict and Commit; a state leaves the queue when something is
-proposed below it, or when it gets a verdict. x is the step, y the place in the queue. Knows no strategy.
+proposed below it, or when it gets a verdict. x is the step, y the place in the queue.
 """
 
 from dataclasses import replace

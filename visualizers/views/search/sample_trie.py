@@ -1,7 +1,7 @@
 """Sample trie: the texts that a sampler drew one after another, as one trie, and what it learned of prefixes.
 
 A fold over Propose, Verdict and Measure ("allowed future": the bound c~ of a prefix, with the probability of
-its last token under the mask alone and with what was learned). Knows no strategy.
+its last token under the mask alone and with what was learned).
 """
 
 from decoders.trace.number_format import many

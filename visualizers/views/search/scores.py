@@ -1,8 +1,8 @@
 """Scores: the score of each candidate of a round, which of them stayed, and which came from which.
 
-A fold over Propose, Rank ("reward"), Verdict and Commit. A column is a step in which texts were given
-scores, y the score; in its column a candidate stands where its score's part `aside` says, else in the order
-in which they came. Knows no strategy.
+A fold over Propose, Rank ("reward"), Verdict and Commit. A column is a step in which texts were given scores,
+y the score; in its column a candidate stands where its score's part `aside` says, else in the order in which
+they came.
 """
 
 from decoders.trace.events import Commit, Propose, Verdict

@@ -4,7 +4,6 @@ A fold over Propose, Rank ("priority"), Verdict and Commit; it serves any strate
 was opened when something is proposed below it. x is the token position, y one of a few rows. There is no room
 for all states: the leading ones are drawn, with the paths to them, and every node counts its undrawn
 children. A drawn node keeps its place until it makes room for others; if it returns, it may get another.
-Knows no strategy.
 """
 
 import math

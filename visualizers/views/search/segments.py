@@ -1,7 +1,7 @@
 """Segments: a text that is made of steps, each tried, scored, and kept or not.
 
 A fold over Propose, Rank, Verdict and Commit. x is the token position, a segment is a run of tokens in one
-row that ends where it was scored; the alternatives that were tried lie in other rows. Knows no strategy.
+row that ends where it was scored; the alternatives that were tried lie in other rows.
 """
 
 from decoders.trace.events import Commit, Propose, Verdict

@@ -1,8 +1,8 @@
 """Span map: how likely each span of a passage is as the answer, by where it begins and how long it is.
 
-A fold over Propose, Rank ("span", and "greedy" for the path of greedy decoding), Verdict and Commit. A row
-is a prefix, a cell the token that a span ends with; the darker, the more likely. Prefixes that continue
-differently share their first cells; each other continuation has a row of its own. Knows no strategy.
+A fold over Propose, Rank ("span", and "greedy" for the path of greedy decoding), Verdict and Commit. A row is
+a prefix, a cell the token that a span ends with; the darker, the more likely. Prefixes that continue
+differently share their first cells; each other continuation has a row of its own.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Superposition: the drafts that share every forward, how much each weighed in it, and what it offered.
 
-A fold over Propose, Verdict, Commit, Distribution (view "combined": the shared row), Measure ("share" of
-a draft in a mixture, "linearity": how similar a mixture's states are to the drafts' own) and Rank
-("sum_logprob" with a rank: the drafts that live). Knows no strategy, and never looks ahead.
+A fold over Propose, Verdict, Commit, Distribution (view "combined": the shared row), Measure ("share" of a
+draft in a mixture, "linearity": how similar a mixture's states are to the drafts' own) and Rank
+("sum_logprob" with a rank: the drafts that live). Never looks ahead.
 """
 
 import math

@@ -1,9 +1,9 @@
 """Topics: the topic of each sentence of a text, and which topics were likely where it began.
 
 A fold over Distribution (processed, of the level "topics": what was offered after a sentence), Propose,
-Verdict, Rank (rank 1: the best text so far) and Commit. Columns are tokens of the best text so far,
-rewritten where another overtakes it; a topic is a row, and a token lies in the row of its sentence. What is
-proposed where a sentence begins is a topic. Knows no strategy.
+Verdict, Rank (rank 1: the best text so far) and Commit. Columns are tokens of the best text so far, rewritten
+where another overtakes it; a topic is a row, and a token lies in the row of its sentence. What is proposed
+where a sentence begins is a topic.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Visit tree: how often each prefix was tried, the best result that was seen after it, and the best texts.
 
-A fold over Propose, Rank ("visits": how many results came back through a node, with the best of them or
-their mean and its prior; "text_value": what a finished text is worth), Verdict and Commit. Drawn like the
-search graph, with other words. Knows no strategy.
+A fold over Propose, Rank ("visits": how many results came back through a node, with the best of them or their
+mean and its prior; "text_value": what a finished text is worth), Verdict and Commit. Drawn like the search
+graph, with other words.
 """
 
 from dataclasses import replace

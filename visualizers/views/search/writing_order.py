@@ -2,8 +2,7 @@
 to.
 
 A fold over Propose (whose source names the zone), Measure (a largest probability with its `limit`), Verdict,
-Commit and Note. x is the order of writing, a zone is a row, from the top in the order of the text. Knows no
-strategy.
+Commit and Note. x is the order of writing, a zone is a row, from the top in the order of the text.
 """
 
 from decoders.trace.events import Commit, Note, Propose, Verdict

@@ -1,6 +1,6 @@
 """Accepted lengths: how many drafted tokens each round accepted, one brick per round.
 
-A fold over a lane's costs. Knows no strategy; a step that sends no draft to the target is not a round.
+A fold over a lane's costs. A step that sends no draft to the target is not a round.
 """
 
 from decoders.trace.costs import Costs

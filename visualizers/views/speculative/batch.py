@@ -2,7 +2,7 @@
 
 A fold over Cell events that name a text in their level, and over Forward and Measure: one band of rows per
 round, one row per text. At the left is its cached text, to scale, then its guesses in columns and what became
-of them. Knows no strategy by name.
+of them.
 """
 
 from decoders.trace.events import Cell, Forward

@@ -1,6 +1,6 @@
 """Draft layers: which layers of a draft model with early exits ran for each token.
 
-The same fold as *Layers*, over the draft's forwards. Knows no strategy.
+The same fold as *Layers*, over the draft's forwards.
 """
 
 from decoders.trace.events import Forward

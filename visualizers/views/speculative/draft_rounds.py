@@ -3,7 +3,7 @@
 A fold over Propose, Verdict and Commit: rows are rounds, columns token positions, so that good rounds are
 long steps of a staircase. Chains and trees are one picture: verification only ever looks at children of the
 path, so the path and its tested siblings show everything and need no edges. Serves any strategy whose steps
-propose and verify; knows none by name.
+propose and verify.
 """
 
 from dataclasses import replace

@@ -1,9 +1,8 @@
 """Drift: how far the features that a drafter continues with are from the target's own, round by round and
 depth by depth.
 
-A fold over Measure (the name "drift", its number the depth below the root) and Verdict. Knows no strategy: a
-column per round, a row per depth, and in each cell the mean over the nodes of that depth that both models
-have read.
+A fold over Measure (the name "drift", its number the depth below the root) and Verdict. A column per round, a
+row per depth, and in each cell the mean over the nodes of that depth that both models have read.
 """
 
 from statistics import fmean

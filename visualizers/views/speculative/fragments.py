@@ -1,7 +1,7 @@
 """Fragments: rounds of a speculation that ends where a fragment of syntax ends, and what each round cut off.
 
 A fold over Propose, Verdict and Commit. A cell is a token, a diamond the mark that ends a fragment, which has
-no column of its own. Knows the text of the mark, and no strategy.
+no column of its own.
 """
 
 from decoders.trace.number_format import many

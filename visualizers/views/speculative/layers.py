@@ -2,7 +2,7 @@
 
 A fold over Forward (its scope says which layers ran, if not all), Propose, Verdict, Commit and Measure (of
 the levels "adopted" and "not adopted": how good a choice of layers is). A column is what ran for one token: a
-forward, or several side by side; forwards that choose layers share one. Knows no strategy.
+forward, or several side by side; forwards that choose layers share one.
 """
 
 from dataclasses import dataclass, field

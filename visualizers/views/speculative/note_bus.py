@@ -3,7 +3,7 @@
 A fold over the readiness of blocks (Measure), links of kind "note" and Cell events, as `graphs/notes.py`
 reads them. One band of rows per round: above, the notes on the bus, the oldest first; below, a row for each
 stream that wrote: the weight with which it read each note, the block that it wrote then, and the note that it
-sent after it. Knows no strategy.
+sent after it.
 """
 
 from collections import defaultdict

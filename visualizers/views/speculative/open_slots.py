@@ -2,7 +2,7 @@
 
 A fold over Propose, Rank ("slot": the value of a slot when it was filled; its parts are the values of the
 slots that it opened, `below` and `beside` it), Verdict and Commit. Each step shows its own round. A slot
-waits from when it was opened until it is filled. Knows no strategy.
+waits from when it was opened until it is filled.
 """
 
 from dataclasses import dataclass

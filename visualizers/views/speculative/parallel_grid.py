@@ -1,8 +1,8 @@
 """Parallel grid: what stood at each position after each iteration, and when it became final.
 
-A fold over Cell and Depend(kind="causal"): rows are iterations, columns positions. Knows no strategy and
-never looks ahead: whether a guess was right is known only when the frontier passes its column, and only then
-is its cell outlined. After the dependency grid of Santilli et al. 2023 (Parallel Jacobi decoding, DDGviz).
+A fold over Cell and Depend(kind="causal"): rows are iterations, columns positions. Never looks ahead: whether
+a guess was right is known only when the frontier passes its column, and only then is its cell outlined. After
+the dependency grid of Santilli et al. 2023 (Parallel Jacobi decoding, DDGviz).
 """
 
 from decoders.trace.events import Cell, Depend, Propose

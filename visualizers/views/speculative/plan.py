@@ -1,7 +1,7 @@
 """Plan: the table that a method filled before it chose, and its choice.
 
 A fold over Table (values by numbers of nodes or of skipped layers): one row per event, named by its level.
-All such events of a step are one table. Knows no strategy.
+All such events of a step are one table.
 """
 
 import math

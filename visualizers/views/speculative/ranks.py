@@ -3,8 +3,6 @@
 A fold over Propose, Distribution (of the draft) and Verdict. Each step shows its own round: a column per
 depth has the guesses below the path that was kept. If the guesses of a depth are the same on every branch,
 all of the tree stands in the table; otherwise nodes of other branches are counted below it.
-
-Knows no strategy.
 """
 
 import math

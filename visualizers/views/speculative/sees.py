@@ -3,7 +3,7 @@
 A fold over Measure (named "sees": its total is how many tokens from the root on a guess of that depth looks
 at, its parts which of the target's states), Propose, Distribution (of the draft) and Verdict. Each step shows
 its own round: the columns are the newest tokens that the target has read, the root, which it has chosen but
-not read, and one path of the draft. Knows no strategy.
+not read, and one path of the draft.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 A fold over Table ("suffix score": the score of the draft after a match of so many tokens, of each tree;
 "continuations": how often a run occurs, and each token after it), Propose, Verdict and Commit. Each step
-shows its own round. Knows no strategy.
+shows its own round.
 """
 
 from dataclasses import dataclass, field, replace

@@ -3,7 +3,7 @@ is.
 
 A fold over Propose, Verdict, Distribution (what the target offered in a place, after its processors if there
 are any), Measure (a number that is compared with its `limit`) and Commit. Rows are rounds, columns token
-positions. Where several were drafted for one position, the first that was tested is shown. Knows no strategy.
+positions. Where several were drafted for one position, the first that was tested is shown.
 """
 
 import math

@@ -2,9 +2,9 @@
 clock.
 
 A fold over Forward, Propose, Verdict and Commit: one bar per forward, from its measured start to its end.
-Draft bars carry what became of their tokens. Knows no strategy: one whose parameters hold `concurrent` says
-that the forwards of a step need not wait for each other, and gets two more rows, derived from this run's own
-costs: each round, from where it began, as it would run with one device per model.
+Draft bars carry what became of their tokens. A strategy whose parameters hold `concurrent` says that the
+forwards of a step need not wait for each other, and gets two more rows, derived from this run's own costs:
+each round, from where it began, as it would run with one device per model.
 """
 
 from dataclasses import replace
