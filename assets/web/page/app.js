@@ -1,5 +1,5 @@
 // The page: holds what is chosen and what is shown, draws the stored run at once, and ties bars, lanes and
-// the run together. Knows nothing of strategies but their declarations, and nothing of how marks are drawn.
+// the run together.
 class App extends page.Emitter {
   constructor(root, data) {
     super();

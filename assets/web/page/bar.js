@@ -1,5 +1,5 @@
 // The bars above the lanes: what their parts do when people use them, and what they report to the app object.
-// Their HTML is made by explorer/export/bars.py; knows nothing of runs or drawing.
+// Their HTML is made by explorer/export/bars.py.
 page.buildBar = function (app) {
   const { data, playback } = app,
     bar = page.made(data.bars);

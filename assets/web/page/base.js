@@ -1,5 +1,4 @@
 // What all parts of the page share: elements, buttons, and where a part says that it belongs to the page.
-// Knows nothing of runs, lanes or strategies.
 //
 // A part is a file in this folder that calls `page.addPart((app) => ...)`; it is built once, after the bars
 // and the first lanes. It may put an element below the lanes (`app.bar.below`), listen with `app.on`, and ask

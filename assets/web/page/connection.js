@@ -1,6 +1,5 @@
 // Whether the app can be reached. Notices when it cannot, tries until it can, and tells a network that is cut
-// from an app that was started again, is another version or turns this page away. Knows no runs and nothing
-// of how a page says so.
+// from an app that was started again, is another version or turns this page away.
 const ALIVE = "explorer-alive"; // see explorer/alive.py
 const SOON = 500,
   LATEST = 5000; // ms between two tries: longer and longer

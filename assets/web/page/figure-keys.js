@@ -1,6 +1,5 @@
 // Arrow keys read a Plotly figure place by place: the sentences that a pointer reads on its hover cards,
 // below it and aloud. Plotly draws figures again whenever they change, so the focus is on what they stand in.
-// Knows no figure and no component.
 
 // The sentences of a figure in the order of their places: those of its reader (`charts.reader`), else those
 // of all its marks.

@@ -1,6 +1,6 @@
 // Draws a Plotly figure when it comes near the window. A tab has up to twenty of them, and ten take longer to
 // draw than the rest of the page. Each has its title as a name at once, and its height, so that nothing moves
-// when it is drawn. Knows no figure and no component.
+// when it is drawn.
 const HOST = (page.FIGURE = ".figure, figure"); // what a figure stands in, with its caption
 const UNDRAWN = "figure-undrawn"; // the class of a place whose figure waits
 const HEIGHT = 450; // pixels, of a figure that asks for none: Plotly's own

@@ -1,5 +1,4 @@
-// Files: how the page hands one to the person and how it encodes bytes and texts for a request. Knows no runs
-// and no lanes.
+// Files: how the page hands one to the person and how it encodes bytes and texts for a request.
 const SLICE = 0x8000,
   SCALE = 2; // arguments that one call takes; pixels of a PNG for one of its picture
 

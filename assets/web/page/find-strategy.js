@@ -1,6 +1,5 @@
 // The dialog that finds a strategy for a lane (the first entry of a lane's list opens it), whose list is
-// explorer/page/find_strategy.py's, and what a further lane begins with. Knows strategies by their
-// declarations, and no lane but by its `choose`.
+// explorer/page/find_strategy.py's, and what a further lane begins with.
 
 // A strategy that no lane has: one to start with, of a family that is not there yet if there is one.
 page.contrast = function (app) {

@@ -1,6 +1,5 @@
 // Keeps the file of the run on the page, as the tab Traces makes it, so that the page can save the run when
-// the app is gone. Asks for it in the background, less often when it takes longer. Knows nothing of what a
-// trace says.
+// the app is gone. Asks for it in the background, less often when it takes longer.
 const OFTEN = 1000,
   SHARE = 15; // ms between two questions at least; and this many times as long as the answer took
 const MAX_SIZE = 20e6; // bytes of the file of a run that continues; a larger one is asked for when it rests

@@ -1,7 +1,7 @@
 // The inspector's sliders: what other values of a lane's parameters would change, while they are dragged. The
 // token at hand with its bars, u line and test, the lane with its first changed token. All of it is marked as
 // "what if" and leaves the run as it was; the arithmetic is what-if.js, the data and the sliders
-// explorer/inspector/knobs.py's. Knows strategies by their declared parameters.
+// explorer/inspector/knobs.py's.
 const ROWS = 9,
   BEFORE = 4,
   AFTER = 4,

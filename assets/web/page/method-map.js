@@ -1,6 +1,6 @@
 // The map of decoding (explorer/page/tabs/method_map.py): it is made larger and smaller, dragged, and says
 // what the method under the pointer or the focus changed. A first touch says it, the second one leads to the
-// card. Knows no method; listens to the whole page, since the map comes and goes with its tab.
+// card. Listens to the whole page, since the map comes and goes with its tab.
 const STEP = 1.4, // by which the buttons enlarge it
   LARGEST = 12, // times as wide as its window
   SLACK = 5; // pixels by which a press may move and still be a press

@@ -1,5 +1,5 @@
 // Where the slider stands, what it counts, and playback: all only the browser's, nothing is decoded again.
-// Tells every lane how many of its steps to show; knows nothing of how they are drawn.
+// Tells every lane how many of its steps to show.
 const RATES = { 1: 2, 4: 8 }; // steps per second in playback
 const KEYS = {
   step: (row, index) => index + 1,

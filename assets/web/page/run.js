@@ -1,5 +1,5 @@
-// Talks to the server: starts and steers the run, and polls for what comes after its cursor. A slow
-// browser only asks less often. Knows nothing of how anything looks.
+// Talks to the server: starts and steers the run, and polls for what comes after its cursor. A slow browser
+// only asks less often.
 const OVER = new Set(["done", "stopped", "failed"]);
 const KEEP_ALIVE = 60000; // a finished run is asked for once a minute, so that its other views stay at hand
 let attached;

@@ -1,6 +1,6 @@
 // What the status line says: how the run stands or, before that, a notice: something that has happened to the
-// page, with buttons for what can be done about it. Knows no calls; who finds something out gives the notice
-// and takes it back.
+// page, with buttons for what can be done about it. Who finds something out gives the notice and takes it
+// back.
 const LONG = 10; // seconds: what takes longer is announced
 const ORDER = ["connection", "link", "run", "before", "welcome"]; // whose notice comes first
 

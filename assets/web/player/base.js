@@ -1,5 +1,5 @@
 // What pictures and texts have in common: a history, the step that is shown, the nodes that are kept
-// outlined, and the turns in which all drawings of a page are drawn. Knows no marks.
+// outlined, and the turns in which all drawings of a page are drawn.
 
 // The drawing under the pointer comes first, and a frame goes to one redraw (more, if they are quick), so
 // that the first lane is on the screen while the last is still being drawn.

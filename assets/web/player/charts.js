@@ -1,6 +1,5 @@
 // Drawers for the chart-like marks: band, bar, step, stem, symbol, arc, hook, path, and the heading of a
-// panel. Each is (marks, ctx, sheet): see marks.js. Knows marks and colours, nothing of views, strategies or
-// steps.
+// panel. Each is (marks, ctx, sheet): see marks.js.
 const ARC_WEIGHTS = [0.03, 0.06, 0.11, 0.17, 0.23]; // upper bounds of the first five looks of an arc
 const LINE = 16.9; // pixels between two lines of a heading
 const BOLD = 1.08; // how much wider bold letters are

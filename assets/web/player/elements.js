@@ -1,4 +1,5 @@
-// Makes and fills elements of the page for whatever the player draws. Knows no marks and no history.
+// Makes and fills elements of the page for whatever the player draws.
+
 // What Python made and named (explorer/export/drawings.py): name -> element.
 player.parts = (element) =>
   Object.fromEntries([...element.querySelectorAll("[data-dp]")].map((part) => [part.dataset.dp, part]));

@@ -1,6 +1,5 @@
-// The history of a scene: marks, the step at which each was born, and every change of its fields by step.
-// Knows nothing of drawing: it only says what every mark was at a step, in any direction, and where the
-// action was.
+// The history of a scene: marks, the step at which each was born, and every change of its fields by step. It
+// only says what every mark was at a step, in any direction, and where the action was.
 const PLACED = new Set(["node", "cell"]); // kinds of marks that stand for a token
 const FRONT_KINDS = new Set(["node", "cell", "bar", "step"]);
 

@@ -1,6 +1,5 @@
 // The marks of a picture as one SVG: one path for all marks of a look, cut off at the edges of their panel.
-// One path per element would make a redraw of a thousand nodes a thousand times as expensive. Knows where
-// panels lie; no kinds of marks.
+// One path per element would make a redraw of a thousand nodes a thousand times as expensive.
 //
 // A drawer is (marks, ctx, sheet) for one kind of mark: it draws them on the sheet, as strokes, areas, points
 // and words. `marks`: plain objects at the shown step, inside the window plus a margin; ctx is the view, with

@@ -1,7 +1,7 @@
 // The whole run in a strip under the picture: one small box per place, coloured by state, and a frame around
 // the part that is open. The strip is drawn on a canvas, so that it costs a run of thousands of nodes a few
 // milliseconds, and not at every step. Enlarged to the size of the picture it is the way to see everything.
-// Knows marks, states and a view's `overview`: "rows" (boxes where their marks are), "piled" (the marks of a
+// Reads marks, states and a view's `overview`: "rows" (boxes where their marks are), "piled" (the marks of a
 // column on top of each other), "amount" (a grey for each step).
 const TALLEST = 40,
   LOWEST = 20,

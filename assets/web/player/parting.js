@@ -1,6 +1,6 @@
 // Where lanes part: the token of a lane at which its text first differs from another lane's, marked ≠ in its
-// chips and its picture, in ink; the words are added to what a hover says. Knows the node and the words it is
-// given, no other lane.
+// chips and its picture, in ink; the words are added to what a hover says.
+
 // The mark that gets the sign is the first of these that the node has.
 const KINDS = ["node", "cell", "symbol"];
 

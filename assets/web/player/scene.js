@@ -1,5 +1,5 @@
-// A scene in the page: feeds the history, draws the window at most once a frame, follows the front, and
-// tells what is under the pointer. Knows mark kinds, states and the palette; no view and no method by name.
+// A scene in the page: feeds the history, draws the window at most once a frame, follows the front, and tells
+// what is under the pointer.
 
 // The kinds of marks, in drawing order.
 player.LAYERS = [

@@ -1,5 +1,5 @@
 // All words of a picture as one SVG over the marks: labels, tokens in cells, headings, numbers of the axes. A
-// text is a text, never markup. Knows where panels lie.
+// text is a text, never markup.
 const SMALL = 11; // pixels of the numbers at axes
 const thousandth = (value) => Math.round(value * 1000) / 1000;
 

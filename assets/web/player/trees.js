@@ -1,5 +1,5 @@
 // Drawers for trees and rounds: node, edge, tick, cell, guide, row. Each is (marks, ctx, sheet): see
-// marks.js. Hue says state, width says probability; labels are in labels.js. Knows the palette, no view.
+// marks.js. Hue says state, width says probability; labels are in labels.js.
 
 const smooth = Array.from({ length: 11 }, (_, i) => [i / 10, (i / 10) ** 2 * (3 - (2 * i) / 10)]);
 const coarse = smooth.filter((_, i) => i % 3 === 1 || i === 0 || i === 10);
