@@ -1,7 +1,7 @@
 """AdaDec: greedy while the model is confident; elsewhere the top candidates are reranked after a look-ahead.
 
 Towards Better Code Generation: Adaptive Decoding with Uncertainty Guidance (2025), with the greedy look-ahead
-of its code. The entropy threshold is learned for each model: see the experiment entropy-threshold.
+of the authors' code. The entropy threshold is learned for each model: see the experiment entropy-threshold.
 """
 
 from collections.abc import Iterator
@@ -96,7 +96,7 @@ def reranked(lane: Lane, candidates: list[Candidate]) -> Candidate:
 
 
 def look_ahead(lane: Lane, candidates: list[Candidate]) -> list[Branch]:
-    """Continues each candidate greedily, with one forward per token for all, within the model's context."""
+    """Continues all candidates greedily, one token of each per forward, within the model's context."""
     branches = [Branch(candidate.node) for candidate in candidates]
     room = lane.models["target"].context - 1 - lane.tree.depths[lane.tip]
     for _ in range(min(lane.parameters["lookahead"], room)):

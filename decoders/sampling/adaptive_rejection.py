@@ -16,9 +16,9 @@ Phantoms = Callable[[float, int], int]  # (mass left, number of the draw) -> fai
 
 @dataclass
 class Outcome:
-    """`token`: the accepted one, None if no allowed one was drawn. `estimate`: of Z. `drawn`: (token,
-    probability, allowed) of all draws in order; those after the accepted token were made only for the
-    estimate.
+    """The result for one token. `token`: the accepted token, None if no allowed one was drawn. `estimate`:
+    the estimate of Z. `drawn`: (token, probability, allowed) of all draws in order; the draws after the
+    accepted token were made only for the estimate.
     """
 
     token: int | None = None
@@ -50,8 +50,8 @@ class Sampler:
 
 
 def first_allowed(p: torch.Tensor, allows: Check, draw: Draw, max_rejects: int = 0) -> Outcome:
-    """Draws until a token is allowed, without estimating Z: the estimate is 1, or 0 if none was. max_rejects:
-    0 for no limit.
+    """Draws until a token is allowed, without estimating Z: the estimate is 1, or 0 if no token was allowed.
+    max_rejects: the largest number of rejected draws, 0 for no limit.
     """
     sampler = Sampler(p, allows, draw)
     while (drawn := sampler.next()) and not drawn[2]:

@@ -35,8 +35,8 @@ class Settings:
 
 
 def predicted(lane: Lane, heads: AutoDeco | None, logits: torch.Tensor) -> Settings:
-    """What the heads predict after the lane's tip, whose row is `logits` [1, V]; settings that they do not
-    predict come from the parameters.
+    """The settings that the heads predict after the lane's tip, from its row `logits` [1, V]; the parameters
+    give those that the heads do not predict.
     """
     given = lane.parameters
     if heads is None or given["predict"] == NEITHER:
@@ -111,14 +111,16 @@ def autodeco(lane: Lane) -> Iterator[None]:
     are computed.
 
     1. `T = 2 σ(f(h))`, between 0 and 2.
-    2. `P = σ(g(h, T, largest p, entropy, variance, mass of the top 5))`, of `softmax(z / T)`.
+    2. `P = σ(g(h, T, largest p, entropy, variance, mass of the top 5))`; the last four are statistics of
+       `softmax(z / T)`.
     3. The token is drawn from `softmax(z / T)`, truncated to the smallest set of most likely tokens with mass
        P.
 
-    The heads were trained on the next token's cross-entropy alone, at T and through a soft top-p; each token
-    is weighted by the probability that the model gives it. The soft top-p also fades the token that crosses
-    P, which the hard one keeps: P was learned as "stop before". If there are no heads for the model,
-    temperature and top_p are used as entered; so they are for a head that its authors did not train.
+    The heads were trained only on the cross-entropy of the next token, at temperature T and through a soft
+    top-p; each token is weighted by the probability that the model gives it. The soft top-p also fades the
+    token at which the cumulative probability crosses P, while the hard top-p keeps it: P was learned as a
+    mass that the kept tokens stay below. If the model has no heads, temperature and top_p are used as
+    entered. The same holds for a head that its authors did not train.
     """
     heads = lane.models["target"].heads.get("autodeco")
     if heads is None and lane.parameters["predict"] != NEITHER:

@@ -94,8 +94,8 @@ class Population:
         scores: torch.Tensor,
         below: dict[tuple[int, int], int],
     ) -> None:
-        """Draws a particle's next token. Rows [V] at its node: logprobs are the target's, offered those after
-        processors, scores the processed logits.
+        """Draws a particle's next token. At its node, logprobs [V] are the target's, offered [V] those after
+        the processors, and scores [V] the processed logits.
         """
         lane, parent = self.lane, particle.node
         outcome = self.drawn(particle, scores)
@@ -303,8 +303,8 @@ def awrs(lane: Lane) -> Iterator[None]:
     1. A token is drawn from the model's distribution `p`. A forbidden one is removed, and another is drawn
        from what is left. The first allowed one has the probability `p(x) / Z`, as under a mask; `Z` is the
        mass of all allowed tokens.
-    2. A few more draws, one token or until `max_accepts` were allowed, give an unbiased estimate of
-       Z.
+    2. A few more draws give an unbiased estimate of Z: one more token (recursive), or draws until
+       `max_accepts` tokens were allowed (geometric).
     3. The weight of a text is the product of its estimates. A text that the constraint had to change a lot
        has a low weight.
     4. With several texts side by side (population), they are resampled by weight whenever the effective
@@ -312,9 +312,9 @@ def awrs(lane: Lane) -> Iterator[None]:
        With many texts it follows the model's distribution among allowed ones.
 
     The first draw is that of plain sampling, so with the same seed both write the same text until something
-    is forbidden. Temperature 0 takes the most likely allowed token, checked in order, and draws nothing. The
-    forbidden mass at each position is recorded for the picture; the method itself checks the drawn tokens
-    only. Of the draws of a token that are rejected, the first 32 are recorded, and all are counted.
+    is forbidden. At temperature 0 nothing is drawn: tokens are checked from the most likely on, and the first
+    allowed one is taken. The forbidden mass at each position is recorded for the picture; the method itself
+    checks the drawn tokens only. The first 32 rejected draws per token are recorded; all of them are counted.
     """
     population = Population(lane)
     while population.growing:

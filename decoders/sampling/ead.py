@@ -1,8 +1,8 @@
 """Entropy adaptive decoding: a small model writes while it is confident, a large one elsewhere.
 
 Entropy Adaptive Decoding: Dynamic Model Switching for Efficient Inference (2025). The draft model is the
-small one. Which model begins, and how long to stay with one, are parameters, since the authors published no
-code.
+small one. The authors published no code, so which model begins and how long each one stays active are
+parameters.
 """
 
 import math
@@ -39,8 +39,8 @@ class Switch:
         self.since: int | None = None  # tokens since the last switch; None before the first
 
     def update(self, bits: float) -> float:
-        """Takes in the entropy in bits of the row from which the active model wrote a token, and switches
-        models if due. Returns the rolling mean.
+        """Adds the entropy in bits of the row from which the active model wrote a token, and switches models
+        if due. Returns the rolling mean.
         """
         self.recent.append(bits)
         mean = math.fsum(self.recent) / len(self.recent)
@@ -128,7 +128,7 @@ def ead(lane: Lane) -> Iterator[None]:
        stays in its cache.
 
     The text is neither model's own. The target's probabilities of the draft's tokens are computed for the
-    picture and for the log-probabilities; that costs time, but no forward of the method.
+    picture and for the log-probabilities; these forwards take time, but they are not part of the method.
     """
     parameters = lane.parameters
     switch = Switch(parameters["begin_with"], parameters["tau"], parameters["window"], parameters["stay"])

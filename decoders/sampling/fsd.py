@@ -62,7 +62,7 @@ class NGrams:
 
 
 class States:
-    """For every place, the last n - 1 states as one unit vector, and the token that followed."""
+    """For every position, the last n - 1 states as one unit vector, and the token that followed."""
 
     def __init__(self, text: list[int], n: int):
         self.text, self.width = list(text), n - 1
@@ -118,14 +118,14 @@ def fsd(lane: Lane) -> Iterator[None]:
     """Greedy, but penalizes tokens that n-grams of the text so far already predict.
 
     Of the top_k most likely tokens the best `x = argmax_v (1 - alpha) p(v) - alpha pen(v)` is taken. The
-    penalty comes from the text so far alone, prompt included; no forward is spent on it.
+    penalty depends only on the text so far, prompt included, and costs no forward.
 
-    1. Form `n-grams`: counts of what followed the newest n - 1 tokens, then the newest n - 2, down to none.
-       An n-gram that v followed gives `R beta count / (total + 1)` and leaves `R (1 - beta)` to the shorter
-       ones, R being 1 at first; one that v never followed is skipped. The last level, no token at all, gives
-       `R count / total`.
+    1. Form `n-grams`: the tokens that followed the newest n - 1 tokens are counted, then those that followed
+       the newest n - 2, down to the empty context. A context that v has followed adds `R beta count / (total
+       + 1)` to pen(v) and leaves `R (1 - beta)` to the shorter ones, where R is 1 at first; a context that v
+       never followed is skipped. The empty context adds `R count / total`.
     2. Form `states`: the newest n - 1 hidden states of the last layer, side by side, are compared with those
-       at every earlier position. `pen(v)` is the largest cosine with a position after which v came, at least
+       at every earlier position. `pen(v)` is the largest cosine with a position that v followed, but at least
        0.
     """
     scorer, form, alpha = lane.scorers["target"], lane.parameters["form"], lane.parameters["alpha"]

@@ -24,8 +24,8 @@ def greedy(lane: Lane) -> Iterator[None]:
     The model gives every token of its vocabulary a probability after the text so far; the largest is taken:
     `x_t = argmax_x p(x | x_<t)`. Penalties and forbidden words, if there are any, reshape the scores first.
 
-    One target forward writes one token, and nothing is random. It never looks back: the token that
-    is best now may lead to a text that is worse as a whole.
+    One target forward writes one token, and nothing is random. Greedy decoding never looks back: the token
+    that is best now may lead to a text that is worse as a whole.
     """
     while lane.more:
         logits = newest_row(lane)  # [1, V]

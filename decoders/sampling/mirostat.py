@@ -1,7 +1,7 @@
 """Mirostat: sampling that keeps the surprise of its tokens near a target by feedback control.
 
 Basu et al. (2020), as in "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024), item 9;
-version 2 is the authors' simpler form, which estimates nothing. transformers has neither.
+version 2 is the authors' simpler form, which estimates nothing. transformers implements neither version.
 """
 
 import math
@@ -78,7 +78,7 @@ def mirostat(lane: Lane) -> Iterator[None]:
     3. `mu <- mu - rate (S - tau)`: after a surprising token fewer tokens are kept, after an expected one
        more.
 
-    Penalties and forbidden words come first; distribution and surprise are those after them.
+    Penalties and forbidden words apply first; the distribution and the surprise are those after them.
     """
     tau, rate = lane.parameters["tau"], lane.parameters["rate"]
     mu = 2 * tau

@@ -76,13 +76,13 @@ def momentum(lane: Lane) -> Iterator[None]:
     nothing. One that leads back into the graph meets a resistance that grows with the length of the
     repetition:
 
-    1. The run m of a candidate: 0 if it is new; else how many of the last tokens, itself included, have
-       occurred in this order before, 1 to 5.
+    1. Each candidate has a run length m: 0 if the token is new; otherwise how many of the last tokens, the
+       candidate included, have occurred in this order before, 1 to 5.
     2. Of the top_k most likely, the best `x = argmax_v p(v) - alpha f(m_v)` is taken. f is 0 for a new token,
        else m (`linear`); `resistance` offers other functions.
 
-    The most likely token always wins if it is new. One forward per token; nothing is drawn, and there is no
-    look-ahead.
+    The most likely token always wins if it is new. Each token takes one forward; nothing is drawn, and there
+    is no look-ahead.
     """
     alpha, top_k = lane.parameters["alpha"], lane.parameters["top_k"]
     resistance = RESISTANCES[lane.parameters["resistance"]]

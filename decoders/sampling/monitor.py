@@ -33,7 +33,9 @@ ARGUMENTS = "A call has as many arguments as its function takes, and a new objec
     family="sampling",
     parameters=(
         free_text(
-            "project", "", "Python declarations in addition to those in the prompt, as from other files."
+            "project",
+            "",
+            "Python declarations in addition to those in the prompt, such as those of other files.",
         ),
         choice("monitor", "every character", "When the analysis is consulted.", MODES),
         switch("arguments", True, ARGUMENTS),
@@ -65,13 +67,14 @@ def monitor(lane: Lane) -> Iterator[None]:
 
     The analysis reads declarations in the prompt, in the text so far and in `project`: classes with fields
     and methods, enums, functions, and the classes of variables. A second monitor counts the arguments of
-    calls. Where several are active, all of them must allow a token. A class may also say in which order its
-    methods are called, in a comment such as `# protocol: start -> open; open -> read, close` (typestate):
-    then only methods that are next in this order may follow the dot. Branches of the code are not followed;
-    calls count in the order of the lines. For every name the trace records which token declares it.
+    calls. Where several are active, all of them must allow a token. A class may also declare the order in
+    which its methods must be called (typestate), in a comment such as `# protocol: start -> open; open ->
+    read, close`: then only methods that are next in this order may follow the dot. Branches of the code are
+    not followed; calls count in the order of their lines. For every name the trace records which token
+    declares it.
 
-    "Last character" is the published form: a dot inside a token activates nothing, and what follows the
-    end of a name within a token is not checked.
+    "Last character" is the published form: a dot inside a token activates nothing, and the characters after
+    the end of a name in the same token are not checked.
     """
     target, given = lane.models["target"], lane.parameters
     prompt = b"".join(target.bytes_of(token) for token in lane.trace.prompt)

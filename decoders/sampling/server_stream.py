@@ -70,8 +70,7 @@ def server_stream(lane: Lane) -> Iterator[None]:
     3. The random numbers with which the server draws are not sent. If the lane is stopped, or ends at a limit
        or a stop string, the connection is closed, and the server stops too.
 
-    The time measured is the wait for an event: it includes the network and whatever else the server has to
-    do.
+    The measured time is the wait for an event: it includes the network and any other work of the server.
     """
     scorer, top = lane.scorers["target"], lane.parameters["top_logprobs"]
     if lane.given and not scorer.engine.client.continues:

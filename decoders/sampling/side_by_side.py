@@ -28,8 +28,8 @@ class Sample:
 
 def extended(lane: Lane, texts: list[Any]) -> Iterator[tuple[Any, float | None]]:
     """Draws one more token for each text, with one forward for all. A text has a `number` and its newest
-    `node`, which is updated. Yields (text, the token's log-probability, None if the processors leave no
-    token).
+    `node`, which is updated. Yields (text, the new token's log-probability, or None if the processors leave
+    no token).
     """
     tips = list(dict.fromkeys(text.node for text in texts))  # at first all are at the same node
     logits = lane.score(tips)  # [N, V]

@@ -1,7 +1,7 @@
 """Trie search: classification by decoding under a trie of labels.
 
-Buchner et al. (2024), Prompt Tuned Embedding Classification, whose head replaces such a search.
-constraints/labels.py knows which labels may follow.
+Buchner et al. (2024), Prompt Tuned Embedding Classification, whose linear head replaces such a search.
+constraints/labels.py decides which labels may follow.
 """
 
 import math
@@ -64,16 +64,16 @@ def trie_search(lane: Lane) -> Iterator[None]:
     1. The labels form a trie. A token is allowed if it continues some unused label; the most likely allowed
        one is taken.
     2. After a label comes the separator, if another label is left, or the end of the text. A label that is
-       followed by its separator is used up and not written again. A label that begins another one, such as
-       red and red car, leaves the longer one in place.
-    3. For one label there is no separator. Token by token the search takes the most likely next token
-       and cannot go back: a label whose first token is likely wins, although the rest may not be. "One
-       label, exact" compares `sum log p(x_t | x_<t) + log p(END)` of whole labels, for one forward over
+       followed by its separator is used up and not written again. If a used label begins another one, as red
+       begins red car, the longer one stays available.
+    3. A single label has no separator. Token by token the search takes the most likely next token and cannot
+       go back: a label whose first token is likely wins, even if its other tokens are unlikely. "One label,
+       exact" compares `sum log p(x_t | x_<t) + log p(END)` of whole labels, at the cost of one forward over
        the trie.
 
-    Lists for other strategies are the constraint labels: each beam then has a list of its own.
-    The paper's own proposal drops the search: a tuned prompt and a linear head give each label a probability
-    in one forward. The experiment label-head compares the two.
+    For lists with other strategies there is the constraint `labels`, which keeps a list per beam. The paper's
+    own proposal drops the search: a tuned prompt and a linear head give each label a probability in one
+    forward. The experiment label-head compares the two.
     """
     typed, answer = lane.parameters["labels"], lane.parameters["answer"]
     if not typed.strip():

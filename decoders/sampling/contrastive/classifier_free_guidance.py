@@ -1,7 +1,8 @@
 """Classifier-free guidance: away from what the model would write without the prompt.
 
-Sanchez et al. (2023) for language models; Kornblith et al. (2023) for captions, where the model is also tuned
-with the condition dropped, which is no part of this file. Equal to transformers' `generate`.
+Sanchez et al. (2023) for language models; Kornblith et al. (2023) for captions. The latter also fine-tune the
+model with the condition dropped, which is not implemented here. The result equals that of transformers'
+`generate`.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ TITLE = "negative prompt"
 
 
 def negative(lane: Lane) -> list[int]:
-    """What the unconditional view reads: the negative prompt, or the prompt's last token if that is empty."""
+    """The tokens that the unconditional view reads: the negative prompt, or the prompt's last token if that
+    is empty.
+    """
     text = lane.parameters["negative_prompt"]
     return lane.models["target"].encode(text) if text else lane.trace.prompt[-1:]
 
@@ -54,8 +57,9 @@ def guidance(lane: Lane) -> Iterator[None]:
     2. The difference is amplified: `z = z_u + guidance_scale (z_c - z_u)`.
     3. Processors and the draw, or the argmax, are applied to z. The token is appended to both.
 
-    Above 1 the prompt counts for more than it does in the model itself. What the negative prompt makes likely
-    is avoided. It takes two forwards per token, or one if guidance_scale is 1, and keeps two KV caches.
+    With a guidance_scale above 1 the prompt counts for more than it does in the model itself, and tokens that
+    the negative prompt makes likely are avoided. Guidance takes two forwards per token, or one if
+    guidance_scale is 1, and keeps two KV caches.
     """
     contrast = guided(lane.parameters["guidance_scale"])
     if contrast.weights[1] and not read_instead(lane, TITLE, negative(lane)):

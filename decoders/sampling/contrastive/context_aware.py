@@ -23,8 +23,9 @@ NOT_THERE = (
 
 
 def without_context(lane: Lane) -> list[int] | None:
-    """The prompt's tokens without the evidence: the text in the parameter, else all before the last line (or
-    the last sentence, if there is only one line). None if the prompt does not contain that text.
+    """The prompt's tokens without the evidence. The evidence is the text in the parameter; if that is empty,
+    it is everything before the last line (or the last sentence, if there is only one line). None if the
+    prompt does not contain the text.
     """
     prompt, target, context = lane.trace.prompt, lane.models["target"], lane.parameters["context"]
     start = head(prompt, target.special)

@@ -1,6 +1,6 @@
 """The decoding loop that all contrastive methods share.
 
-Each view's row is recorded, and so is their combination: Distribution events with view "target" (the model
+The row of each view and their combination are recorded as Distribution events with view "target" (the model
 after the prompt), "unwanted" (`level` says which one) and "combined".
 """
 

@@ -2,7 +2,7 @@
 
 Chuang et al. (2023), Decoding by Contrasting Layers. The layer is chosen again for each token; candidates are
 named as `dola_layers` in transformers. By default rows and divergence are those of the authors' code, which
-transformers took over; what the paper writes are options.
+transformers adopted; the paper's own definitions are options.
 """
 
 import math
@@ -135,10 +135,11 @@ def dola(lane: Lane) -> Iterator[None]:
     3. Only tokens with `p >= alpha max p` stay, and are scored `log p - log q_j`.
     4. Processors and the draw, or the argmax, are applied to these scores.
 
-    With early_norm and Jensen-Shannon it is what the paper describes. transformers has no bucket "all". The
-    scores favour tokens that occurred before, so these are penalised as in the paper (1.2). A head reads best
-    the states that it was trained on: where a model was trained with early exits, their distributions are
-    close to the last one, and there is less to subtract. It takes no more forwards than greedy decoding.
+    With early_norm and Jensen-Shannon this is the method as the paper describes it. transformers has no
+    choice "all" for the layers. The scores favour tokens that occurred before, so the repetition penalty is
+    1.2 by default, as in the paper. A head works best on the states that it was trained on: if a model was
+    trained with early exits, its early distributions are close to the last one, and there is less to
+    subtract. DoLa takes no more forwards than greedy decoding.
     """
     scorer, engine = lane.scorers["target"], lane.models["target"].engine
     scorer.taps = True

@@ -105,8 +105,9 @@ def instructive(lane: Lane) -> Iterator[None]:
     2. `z' = z - epsilon z~`. Processors and the draw, or the argmax, are applied to z'.
     3. The token is appended to both.
 
-    The argmax is that of context-aware decoding with `alpha = epsilon / (1 - epsilon)`, but drawn text is
-    flatter, as at temperature `1 / (1 - epsilon)`. It is meant for a model that follows instructions.
+    The argmax is that of context-aware decoding with `alpha = epsilon / (1 - epsilon)`, but the distribution
+    for sampling is flatter, as at temperature `1 / (1 - epsilon)`. The method is meant for models that follow
+    instructions.
     """
     contrast = reduced(lane.parameters["epsilon"])
     if contrast.weights[1]:

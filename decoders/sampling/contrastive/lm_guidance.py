@@ -87,8 +87,8 @@ def lm_guidance(lane: Lane) -> Iterator[None]:
     3. The scores are `log q + a log p_c - b log p_u`, with a the condition_weight and b the
        unconditional_weight. Processors and the draw, or the argmax, are applied to these.
 
-    With a = b only what the prompt changes is taken from the target; with a > b also a part of its own
-    style. Three forwards per token, one of them the draft's.
+    With a = b the target contributes only what the prompt changes; with a > b it also contributes some of its
+    own style. Each token takes three forwards, one of them the draft's.
     """
     given = lane.parameters
     contrast = styled(given["condition_weight"], given["unconditional_weight"])

@@ -14,14 +14,16 @@ def cuts(words: Sequence[bytes], ends: tuple[bytes, ...]) -> list[int]:
 
 
 def last_part(tokens: Sequence[int], bytes_of: Callable[[int], bytes]) -> int:
-    """Where a prompt's last line begins, or its last sentence if it has one line; 0 if it is one sentence."""
+    """Where a prompt's last line begins, or its last sentence if it has only one line; 0 if it is a single
+    sentence.
+    """
     words = [bytes_of(token) for token in tokens]
     return max(cuts(words, (b"\n",)) or cuts(words, SENTENCE_ENDS) or [0])
 
 
 def first_part(tokens: Sequence[int], bytes_of: Callable[[int], bytes]) -> int:
-    """Where a prompt's first line ends, or its first sentence if it has one line; its length if it is one
-    sentence.
+    """Where a prompt's first line ends, or its first sentence if it has only one line; the prompt's length if
+    it is a single sentence.
     """
     words = [bytes_of(token) for token in tokens]
     return min(cuts(words, (b"\n",)) or cuts(words, SENTENCE_ENDS) or [len(tokens)])

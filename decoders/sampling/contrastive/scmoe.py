@@ -153,7 +153,7 @@ def scmoe(lane: Lane) -> Iterator[None]:
     4. Processors and the draw, or the argmax, are applied to these scores. The token is appended to both
        views.
 
-    Nothing is trained, and no second model is needed. Two forwards per token, one at beta 0.
+    Nothing is trained, and no second model is needed. Each token takes two forwards, or one at beta 0.
     """
     contrast, model = amplified(lane.parameters["beta"], lane.parameters["alpha"]), lane.models["target"]
     compared = contrast.weights[1] != 0.0

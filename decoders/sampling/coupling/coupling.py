@@ -40,8 +40,8 @@ ENCODER_SUMMARIES = {
 
 @dataclass(frozen=True)
 class Code:
-    """What both sides know: the letters, and the joint distribution [X, T] of a letter and the symbol that is
-    sent.
+    """What sender and reader both know: the letters, and the joint distribution [X, T] of a letter and the
+    symbol that is sent for it.
     """
 
     letters: str
@@ -137,9 +137,9 @@ def coupling(lane: Lane) -> Iterator[None]:
 
     1. A letter X is encoded as a symbol T with `H(T) <= bits`: letters are merged until the budget is met,
        so that I(X; T) stays large. With bits to spare every letter has a symbol of its own.
-    2. The reader's belief over symbols begins at `p_T`. At each token it is coupled with the model's
-       distribution q: the largest mass left of the belief and the largest left of q go into one cell, and so
-       on. The table's marginals are the belief and q, and its entropy is low.
+    2. The reader's belief over symbols begins at `p_T`. At each token the belief is coupled with the model's
+       distribution q: repeatedly, the largest remaining mass of the belief and the largest of q share a cell.
+       The table's marginals are the belief and q, and its entropy is low.
     3. The token is drawn from the row of the symbol being sent, `J(t, y) / b(t)`. Both sides set the belief
        to the drawn token's column, `b(t) = J(t, y) / q(y)`.
     4. Once the belief in one symbol reaches `confidence`, the reader takes its most likely letter, and the
@@ -147,7 +147,7 @@ def coupling(lane: Lane) -> Iterator[None]:
 
     Averaged over messages whose letters are as frequent as the weights say, every token has exactly the
     distribution q; for one given message it does not. Once a given message has been sent, the text continues
-    as an ordinary sample. At temperature 0 the distribution has one token, and nothing can be hidden.
+    as an ordinary sample. At temperature 0 the distribution has only one token, and nothing can be hidden.
     """
     code, sent, read = Code.of(lane.parameters), "", ""
     lane.note(code.says())

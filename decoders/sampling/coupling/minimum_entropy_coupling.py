@@ -110,8 +110,8 @@ def exact(p: torch.Tensor, bits: float) -> Groups:
 
 
 def between(p: torch.Tensor, bits: float) -> torch.Tensor:
-    """A randomized encoder that uses the whole budget: the map below it with some mass split off, or the map
-    above it with some mass merged, whichever has the larger I(X; T).
+    """A randomized encoder that uses the whole budget: the map below the budget with some mass split off, or
+    the map above it with some mass merged, whichever has the larger I(X; T).
     """
     below, above = greedy(p, bits)
     joints = [raised(joint_of(p, below), bits)]
@@ -144,7 +144,7 @@ def lowered(joint: torch.Tensor, bits: float) -> torch.Tensor:
 
 
 def moved(joint: torch.Tensor, row: int, column: int, into: int, bits: float, rises: bool) -> torch.Tensor:
-    """Moves as much of a cell to another column of its row as brings H(T) up or down to `bits`."""
+    """Moves mass from a cell to another column of its row until H(T) rises or falls to `bits`."""
 
     def at(share: float) -> torch.Tensor:
         made, mass = joint.clone(), joint[row, column] * share
