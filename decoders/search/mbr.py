@@ -20,7 +20,7 @@ LONGEST_NGRAM, BETA = 6, 2.0  # of chrF
 
 
 def word_f1(text: str, reference: str) -> float:
-    """The harmonic mean of the shares of words that the two have in common; 1 for two empty texts."""
+    """The harmonic mean of the two texts' shares of common words; 1 for two empty texts."""
     if not text.split() and not reference.split():
         return 1.0
     return f1(Counter(text.split()), Counter(reference.split()))
@@ -94,8 +94,9 @@ def mbr(lane: Lane) -> Iterator[None]:
        is `mean_r u(h, r)` over all samples r, itself included.
     3. The text h with the highest one is the answer; ties go to the sample with the smaller number.
 
-    A likely text that is unlike all others loses; a rare mistake in one sample is outvoted. With the
-    utility "same text" it is the majority's text. At temperature 0 all samples are greedy's text.
+    A likely text that is unlike all others loses; a rare mistake in one sample is outvoted. With the utility
+    "same text" the answer is the most frequent text. At temperature 0 every sample is the text of greedy
+    decoding.
     """
     samples = [Sample(number, lane.tip) for number in range(lane.parameters["num_samples"])]
     yield from grown(lane, samples)

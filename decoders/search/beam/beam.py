@@ -60,13 +60,14 @@ def beam(lane: Lane) -> Iterator[None]:
     3. A text that ends goes to the finished ones with the score `S / t ** length_penalty`, t its length.
     4. The search is over when no live text can still enter the finished ones.
 
-    With do_sample the continuations are drawn, without replacement, by `exp S` after the processors: twice
-    num_beams with one end token. The first num_beams may finish; of the others the best survive.
+    With do_sample the continuations are drawn, without replacement, in proportion to `exp S` after the
+    processors: twice num_beams of them if the model has one end token. Only the first num_beams drawn may
+    finish; of the continuations that do not end, the best survive.
 
     Penalties and forbidden words change the log-probabilities, so the sums need not be log-probabilities of
     texts.
 
-    It looks for the most likely text as a whole, not for a likely next token.
+    Beam search looks for the most likely text as a whole, not for a likely next token.
     """
     beams = Beams(lane, lane.parameters["num_beams"], added="processors" if stages(lane.shaping) else None)
     while beams.live:

@@ -27,8 +27,8 @@ LENGTH_PENALTY = real(
 EARLY_STOPPING = choice(
     "early_stopping",
     "false",
-    "true: stop once num_beams texts have finished; false: unless a live beam, ended now, would beat the "
-    "worst of them; never: unless any continuation could.",
+    "When to stop after num_beams texts have finished. true: at once; false: when no live beam, if it ended "
+    "now, would beat the worst of them; never: when no continuation could beat it.",
     ("false", "true", "never"),
 )
 
@@ -72,9 +72,9 @@ class Hypothesis:
 
 class Beams:
     """Up to `width` live and `width` finished hypotheses below the lane's tip. `group`: its name, if any;
-    `added`: what the sums include besides log-probabilities, None for nothing. `bound`: log p of a live
-    hypothesis -> the largest sum that a continuation of it can have, for sums that may also rise. `worth`:
-    node of a finished text -> its worth; among equals the score decides.
+    `added`: the name of the part that the sums include besides log-probabilities, None for none. `bound`: log
+    p of a live hypothesis -> the largest sum that a continuation of it can have, for sums that may also rise.
+    `worth`: node of a finished text -> its worth; among texts of equal worth the score decides.
     """
 
     def __init__(

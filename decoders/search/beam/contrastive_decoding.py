@@ -85,8 +85,9 @@ def contrastive_decoding(lane: Lane) -> Iterator[None]:
     temperature 0.5. Its released code chooses the candidates of a beam by the expert's sums and scores only
     these; here all tokens that pass the mask compete. The paper of 2023 writes one token at a time.
 
-    Typical mistakes of small models, such as repetition, are penalized. In the form of 2022 the
-    order of the tokens that stay does not depend on p at all, so only the mask keeps the text coherent.
+    Typical mistakes of small models, such as repetition, are penalized. In the form of 2022 the ratio p / q
+    alone orders the tokens that stay, however unlikely they are under p, so only the mask keeps the text
+    coherent.
     """
 
     contrast, cooled = combination(lane.parameters), lane.parameters["amateur_temperature"]

@@ -57,7 +57,9 @@ class BankedBeams(Beams):
         self.living: list[int] = []  # live hypotheses of each bank so far in this step
 
     def met(self, node: int) -> Met:
-        """What the text down to a node has met; its parent must have been asked for before."""
+        """The phrase tokens that the text down to a node has met; the state of the node's parent must be
+        known already.
+        """
         if node not in self.known:
             tree = self.lane.tree
             before = self.known[tree.parents[node]]
@@ -205,20 +207,20 @@ def unreadable(parameters: dict, target) -> str | None:
 def dba(lane: Lane) -> Iterator[None]:
     """Beam search whose texts must contain given phrases; its slots are divided by how much of them is met.
 
-    The phrases are C tokens together, and bank b, from 0 to C, holds the texts that have met b of them.
+    The phrases have C tokens in total, and bank b, from 0 to C, holds the texts that have met b of them.
 
     1. One forward scores all live texts, whatever C is.
     2. The candidates are the num_beams most likely continuations, and for each text its most likely one and
        all tokens that meet one more: the next token of the phrase that it is in, else the first token of each
        unmet phrase.
-    3. Each bank gets `num_beams / (C + 1)` slots, the remainder goes to bank C; what a bank cannot fill goes
-       to the bank before it. The most likely candidates of a bank take its slots.
+    3. Each bank gets `num_beams / (C + 1)` slots, and the remainder goes to bank C; slots that a bank cannot
+       fill go to the bank before it. The most likely candidates of a bank take its slots.
     4. If a text leaves a phrase before its end, the phrase is unmet again; with retry the same token may
        start a phrase.
     5. A text may end in bank C only. It ends as in beam search, with the score `S / t ** length_penalty`.
 
-    At the limit of new tokens all texts end; those that have met the most come first. Without phrases it is
-    beam search. Penalties and forbidden words work before the banks are filled.
+    At the limit of new tokens all texts end; those that have met the most come first. Without phrases this is
+    beam search. Penalties and forbidden words are applied before the banks are filled.
     """
     cut, vocabulary = lane.models["target"].cut, lane.models["target"].engine.vocabulary
     phrases = phrases_of(lane.parameters["phrases"], cut, vocabulary)

@@ -67,7 +67,7 @@ def diverse_beam(lane: Lane) -> Iterator[None]:
     3. Each group keeps its best texts by the sum of a, so the penalty affects all later positions too. Each
        has finished texts of its own; their union is the result.
 
-    Penalties and forbidden words work on what is left after the diversity penalty.
+    Penalties and forbidden words are applied after the diversity penalty.
     """
     penalty, count = lane.parameters["diversity_penalty"], lane.parameters["num_beam_groups"]
     width = lane.parameters["num_beams"] // count

@@ -48,8 +48,8 @@ def stochastic_beam(lane: Lane) -> Iterator[None]:
     3. The num_beams largest survive or finish; a text's G never grows, so the search is over when no live
        text can still enter the finished ones.
 
-    A text that reaches the limit of new tokens counts as finished. At temperature 0 there is no noise: it is
-    beam search by plain sums.
+    A text that reaches the limit of new tokens counts as finished. At temperature 0 there is no noise: this
+    is beam search by plain sums.
     """
     beams, phi = Beams(lane, lane.parameters["num_beams"], added="noise"), {lane.tip: 0.0}
     while beams.live:

@@ -1,7 +1,7 @@
 """Superposed decoding: several drafts from one forward per token, which reads a mixture of their last tokens.
 
 Shen et al. (2024), Superposed Decoding. An n-gram model of other texts adapts the shared row to each draft.
-Which drafts live is beam search's bookkeeping (`beam_state.py`).
+The bookkeeping of beam search (`beam_state.py`) decides which drafts stay live.
 """
 
 import math
@@ -56,8 +56,8 @@ def sharpened(logits: torch.Tensor, temperature: float, top_k: int) -> torch.Ten
 
 def personal(shared: torch.Tensor, ngrams: Sequence[dict[int, float]], alpha: float) -> torch.Tensor:
     """Scores [k, V] of each draft's next tokens, `(1 - alpha) ln p + alpha ln ng`, from the row [V] that they
-    share and their n-gram distributions. A draft whose distribution knows no kept token gets `(1 - alpha) ln
-    p - 200`.
+    share and their n-gram distributions. A draft whose n-grams continue with none of the kept tokens gets `(1
+    - alpha) ln p - 200`.
     """
     if alpha == 0.0:
         return shared.expand(len(ngrams), -1)
@@ -133,8 +133,8 @@ class Mixture:
 
 
 def record_linearity(lane: Lane, mixture: Mixture, live: list[int], shares: Sequence[float]) -> None:
-    """Runs each draft separately, which decides nothing, and records the cosine between the mixture's state
-    and the mean of theirs, layer by layer.
+    """Runs each draft separately and records, layer by layer, the cosine between the mixture's state and the
+    mean of the drafts' states. This influences no decision.
     """
     lane.score(live, kind="lens")
     scorer = lane.scorers["target"]
@@ -221,9 +221,9 @@ def superposed(lane: Lane) -> Iterator[None]:
        draft.
     6. Finished and living drafts are ranked by D over length; the best is the output.
 
-    The cache holds a mixture, so the distribution is no draft's own, and D is no model's log-probability. The
-    output's own log-probabilities come from one extra forward over it, which decides nothing and is counted
-    separately.
+    The cache holds a mixture, so the distribution belongs to no single draft, and D is no model's
+    log-probability. The log-probabilities of the output come from one extra forward over it, which is counted
+    separately and influences no decision.
     """
     given = lane.parameters
     beams, mixture = Beams(lane, given["num_beams"]), Mixture(lane)

@@ -2,8 +2,8 @@
 likelihood.
 
 Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022) weighs the two; Making the
-Most of your Model (2024) treats the scorer's value as the probability of an attribute and multiplies. Knows
-one lane; the scorers are in scorers.py, the bookkeeping in beam_state.py.
+Most of your Model (2024) treats the scorer's value as the probability of an attribute and multiplies. The
+scorers are in scorers.py, the bookkeeping is in beam_state.py.
 """
 
 import math
@@ -67,16 +67,16 @@ def value_beam(lane: Lane) -> Iterator[None]:
     """Beam search that ranks texts by likelihood and a scorer's value.
 
     1. One forward scores all live texts; the `candidates` most likely tokens of each are considered.
-    2. The scorer gives each prefix s a value V from 0 to 1, and its rank comes from `c log p(s) + (1 - c)
-       V(s)`, c the likelihood_weight; or, where V is the probability that the finished text will have an
-       attribute a, from the product: `log p(s) + log p(a | s)`. V is computed again for every prefix and
-       never added up.
+    2. The scorer gives each prefix s a value V from 0 to 1. The prefix is ranked by `c log p(s) + (1 - c)
+       V(s)`, where c is the likelihood_weight. If V is the probability that the finished text will have an
+       attribute a, it can be ranked by the product instead: `log p(s) + log p(a | s)`. V is computed again
+       for every prefix and never added up.
     3. The num_beams best survive, the others are pruned; a text that ends goes to the finished ones. With
        early_stopping "never" the search ends once no live text could enter these even if its value became 1.
 
     With penalties and forbidden words p is the model as these processors leave it.
 
-    With c = 1, or a constant V, it is beam search over the most likely tokens. Noise on the values shows
+    With c = 1, or a constant V, this is beam search over the most likely tokens. Noise on the values shows
     how good a scorer has to be before it helps.
     """
     scorer, given = scorers.Scorer(lane), lane.parameters

@@ -2,8 +2,8 @@
 drops of its score add to the cost.
 
 Chatziveroglou (2025), A*-Decoding: Token-Efficient Inference Scaling. The tie rule, the test of the goal when
-a state is opened, dropping equal steps, and what happens at the end of the budget are ours: the paper leaves
-them open.
+a state is opened, dropping equal steps, and what happens at the end of the budget are our choices: the paper
+leaves them open.
 """
 
 import heapq
@@ -88,7 +88,7 @@ def a_star(lane: Lane) -> Iterator[None]:
        none, greedy decoding finishes the open state with the smallest f.
 
     f may fall along a path, so the first complete text that is opened need not be the best of all. A text
-    that reaches the limit of new tokens counts as complete. With one sample it is plain sampling, step by
+    that reaches the limit of new tokens counts as complete. With one sample this is plain sampling, step by
     step.
     """
     scorer, root = scorers.Scorer(lane), State(lane.tip)
@@ -136,8 +136,8 @@ def expand(lane: Lane, state: State) -> Iterator[None]:
 
 
 def append_tokens(lane: Lane, writing: list[State]) -> bool:
-    """Appends a token to each, all in one forward; False if the processors leave none. The first sample of a
-    step draws as plain sampling does, if every step before it took the first sample too.
+    """Appends a token to each sample, all in one forward; False if the processors leave no token. The first
+    sample of a step draws as plain sampling does, if the first sample was also taken at every step before it.
     """
     tips = list(dict.fromkeys(child.node for child in writing))  # at first they share one node
     logits = lane.score(tips)
@@ -156,7 +156,7 @@ def append_tokens(lane: Lane, writing: list[State]) -> bool:
 
 
 def distinct(lane: Lane, children: list[State]) -> list[State]:
-    """Those whose text no earlier one has; the others are pruned."""
+    """The states whose text no earlier state has; the others are pruned."""
     first_with: dict[tuple[int, ...], State] = {}
     for child in children:
         first = first_with.setdefault(tuple(lane.tree.tokens[node] for node in child.nodes), child)
@@ -168,8 +168,8 @@ def distinct(lane: Lane, children: list[State]) -> list[State]:
 
 
 def take_best_text(lane: Lane, best: State, heap: list, calls: int) -> Iterator[None]:
-    """Takes `best` if its text is whole, else the whole text in the queue with the smallest f; else greedy
-    decoding finishes the first of the queue. Gives verdicts to the rest of the queue.
+    """Takes `best` if its text is whole, else the whole text in the queue with the smallest f. If there is
+    none, greedy decoding finishes the first text of the queue. Gives verdicts to the rest of the queue.
     """
     waiting = sorted(heap, key=lambda pair: pair[0])
     why = f"{were(calls, 'text')} scored"

@@ -1,8 +1,8 @@
 """Best-first search for the most likely text, and the same search depth first with a bound: both exact.
 
 The states are in search_state.py. The queue's order is that of uniform-cost search (Dijkstra 1959): a
-log-probability is a cost that only grows. The depth-first form follows exact inference with a bound as in "On
-NMT Search Errors and Model Errors: Cat Got Your Tongue?" (Stahlberg and Byrne 2019).
+negative log-probability is a cost that only grows. The depth-first form follows the exact inference with a
+bound of "On NMT Search Errors and Model Errors: Cat Got Your Tongue?" (Stahlberg and Byrne 2019).
 """
 
 import heapq
@@ -116,7 +116,7 @@ FRONTIER_SUMMARIES = {
     family="search",
     parameters=(
         choice("frontier", "best first", "Which state comes next.", FRONTIERS),
-        integer("max_expansions", 200, "States that may be expanded in all.", low=1, high=5000),
+        integer("max_expansions", 200, "Maximum number of states to expand.", low=1, high=5000),
         integer("batch_size", 8, "States expanded in one forward (best first only).", low=1, high=64),
         integer("children", 4, "Children that enter the queue at a time; none is discarded.", low=1, high=64),
         real("length_penalty", 0.0, "A text's score is sum log p / length to this power.", low=0.0, high=2.0),
@@ -141,8 +141,9 @@ def best_first(lane: Lane) -> Iterator[None]:
 
     1. All prefixes wait in a queue. Log-probabilities are never positive, so the best score that a
        prefix can still reach is bounded: `bound = sum log p / max_new_tokens ** length_penalty`.
-    2. The best batch_size of them are expanded in one forward; their most likely children join the queue,
-       and the next ones as soon as the last of those is expanded: no token of the vocabulary is left out.
+    2. The best batch_size of them are expanded in one forward. Their most likely children join the queue, and
+       the next children follow as soon as the last of these is expanded: no token of the vocabulary is left
+       out.
     3. A finished text at the head of the queue has won: all others can only be worse.
     4. Depth first expands the most likely child of the newest state instead and prunes whatever cannot beat
        the best finished text: the answer is the same, and a first text is found early.

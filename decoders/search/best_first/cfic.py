@@ -26,12 +26,12 @@ from decoders.trace.scores import ScoreName
 BETWEEN = "\n"  # separates two passages
 WAYS = {
     "score": "The prefixes with the best mean of log p, wherever they branch.",
-    "first-token": "As in its authors' code: the most likely first tokens, and one sentence for each.",
+    "first-token": "As in the authors' code: the most likely first tokens, and one sentence for each.",
 }
 
 
 def merge_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges of sentences (both ends included) in their order, those that overlap as one."""
+    """Ranges of sentences (both ends included) in their order; ranges that overlap become one."""
     kept: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if kept and first <= kept[-1][1]:
@@ -43,8 +43,8 @@ def merge_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 @dataclass
 class Prefix:
-    """A prefix of sentences: its place in their trie, its node, its sum of log p, and the sentence that it
-    identifies, None while there are several.
+    """A prefix of sentences: its place in the trie of sentences, its node, its sum of log p, and the sentence
+    that it identifies, None while several sentences begin with it.
     """
 
     place: TrieNode
@@ -114,7 +114,7 @@ class Passages:
         return self.below[above, token]
 
     def read(self, tokens: list[int]) -> list[int]:
-        """The nodes of a text; those not scored yet are scored in one forward."""
+        """The nodes of a text; nodes that have no score yet are scored in one forward."""
         lane, node, nodes = self.lane, self.lane.tip, []
         for token in tokens:
             above, node = node, self.below.get((node, token))
@@ -239,9 +239,9 @@ def cfic(lane: Lane) -> Iterator[None]:
        tokens.
     2. Sentence prefix: prefixes of sentences grow token by token in the trie, and the `passages` best by
        `1/|w| sum log p(w_n | w_<n)` are kept, until each identifies one sentence.
-    3. Skip: from each such sentence on the document is read in one forward, up to passage_tokens tokens. The
+    3. Skip: one forward reads the document from each such sentence on, up to passage_tokens tokens. The
        passage ends with the sentence after which the end of the text is most likely; no token is drawn.
-    4. Passages that overlap become one, and all are output in the order of the document, a line each.
+    4. Passages that overlap become one, and all are output in the order of the document, one per line.
 
     Equal sentences are found at their first occurrence. A model without an end-of-text token cannot say where
     a passage ends, and a prompt without a blank line has no document: then this is greedy decoding.

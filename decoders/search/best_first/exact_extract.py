@@ -28,8 +28,8 @@ IMPOSSIBLE = (
 class Spans:
     """The passage's suffixes as a trie below the prompt: equal prefixes share their nodes.
 
-    l(i, t) is in `logprobs` by node, the sums in `sums`, log p(END | span) in `ends`; `likeliest` is what
-    greedy decoding would write after a node.
+    By node, `logprobs` holds the token's log p, `sums` the sum from the first token of the span, `ends` log
+    p(END | span), and `likeliest` the token that greedy decoding would write next.
     """
 
     lane: Lane
@@ -108,8 +108,8 @@ def exact_extract(lane: Lane) -> Iterator[None]:
        reads each suffix once, which scores all spans that begin there. Equal prefixes are read once.
     2. A span's cost is that of its tokens and of the end of the text: `-log p(x_i .. x_j) - log p(END | x_i
        .. x_j)`.
-    3. The cheapest span is the answer; where all are impossible there is none. Greedy decoding may take a
-       costlier one, or leave the passage.
+    3. The cheapest span is the answer; if all spans are impossible, there is none. Greedy decoding may take a
+       costlier span, or leave the passage.
 
     A model without an end-of-text token cannot end a span: then this is greedy decoding.
     """

@@ -67,7 +67,7 @@ class LanePaths:
         self.first = True  # the search under way is the first
 
     def expand(self, prefixes: list[Prefix]) -> list[list[Offer]]:
-        """What the edges after each prefix cost: one forward for those not scored before."""
+        """The costs of the edges after each prefix; one forward scores those that have none yet."""
         fresh = [p for p in prefixes if p.node not in self.offers]
         if fresh:
             nodes = [p.node for p in fresh]
@@ -130,7 +130,9 @@ class LanePaths:
             "in double quotes.",
         ),
         integer("k_best", 3, "Paths to find.", low=1, high=32),
-        choice("softmax", "local", "Among which tokens an edge is scored.", SOFTMAX),
+        choice(
+            "softmax", "local", "The tokens among which the probability of an edge is normalised.", SOFTMAX
+        ),
         choice("graph", "automaton", "Whether equal ends are merged as well as equal prefixes.", GRAPH),
         integer("graph_beam", 0, "Number of edges that are tried from a state; 0: all.", low=0, high=64),
         switch("divide_by_length", True, "A whole path costs its sum / (tokens + 2)."),
@@ -158,14 +160,15 @@ def graph_decoding(lane: Lane) -> Iterator[None]:
     2. States are visited from left to right. A state keeps its cheapest prefix, and the model scores the
        tokens on its outgoing edges: `-log p`, among these tokens only (local) or among all tokens
        (model-wide). One forward serves all states that wait for no other.
-    3. A whole path costs the sum of its edges, divided by its tokens + 2 if that is asked for.
+    3. A whole path costs the sum of its edges, divided by its number of tokens + 2 if divide_by_length is on.
     4. Yen's algorithm finds the next paths: for each prefix of the newest path, the edges that earlier
        paths take there are blocked, and the cheapest alternative is found. No search is repeated.
 
     A local softmax favours outputs whose early tokens have few rivals (label bias). Where prefixes merge, the
-    cheapest whole path may be lost because its prefix was not the cheapest one there: a trie loses none.
+    cheapest whole path may be lost because its prefix was not the cheapest one at that state. A trie loses no
+    path.
 
-    Without outputs, or if the model has no end-of-text token, it is greedy decoding.
+    Without outputs, or if the model has no end-of-text token, this is greedy decoding.
     """
     given, target = lane.parameters, lane.models["target"]
     cut, vocabulary = target.cut, target.engine.vocabulary
@@ -210,8 +213,8 @@ def graph_decoding(lane: Lane) -> Iterator[None]:
 
 
 def begin(lane: Lane, paths: LanePaths, wanted: list[tuple[int, ...]]) -> Prefix | None:
-    """Where the search starts: after the tokens that the lane begins with, else after those that are asked
-    for, which cost nothing; None if no output begins so.
+    """Where the search starts: after the tokens that the lane begins with, or else after the tokens of
+    begin_with, which cost nothing; None if no output begins with these.
     """
     automaton, given = paths.automaton, tuple(lane.tree.tokens[len(lane.trace.prompt) :])
     tokens = wanted[0] if wanted and not given else ()

@@ -92,8 +92,9 @@ class Searched:
 
 
 class PathSearch:
-    """`expand`: prefixes -> for each its edges' costs; `tried`: (prefix, offer) -> the longer one's node;
-    `lost`: (loser, winner) where two prefixes meet in a state; `finish`: (cost, tokens) -> cost in the end.
+    """The search for paths. `expand`: prefixes -> the costs of each one's edges; `tried`: (prefix, offer) ->
+    the node of the longer prefix; `lost`: called with (loser, winner) where two prefixes meet in a state;
+    `finish`: (cost, tokens) -> the cost of a whole path.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class PathSearch:
             self.lost(one, other)
 
     def k_best(self, start: Prefix, k: int) -> Iterator[Searched | Prefix]:
-        """All searches when they are made, and the k cheapest paths when they are found, cheapest first.
+        """Yields each search as it is made, and the k cheapest paths as they are found, cheapest first.
 
         For each prefix of the newest path, searches for the cheapest continuation that no earlier path takes
         after the same prefix. No search is repeated.

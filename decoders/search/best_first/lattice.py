@@ -91,7 +91,7 @@ class Graph:
         return known[self.now(node)]
 
     def count(self, node: int, known: dict[int, int] | None = None) -> int:
-        """Paths from the root to a node, by dynamic programming over the graph."""
+        """The number of paths from the root to a node, by dynamic programming over the graph."""
         return self.along(node, {self.root: 1} if known is None else known, sum)
 
     def lengths(self, node: int, known: dict[int, Counter] | None = None) -> Counter:
@@ -267,7 +267,7 @@ def misfit(parameters: dict) -> str | None:
     title="Lattice",
     family="search",
     parameters=(
-        integer("max_forwards", 64, "Nodes that may be expanded in all.", low=1, high=2000),
+        integer("max_forwards", 64, "Maximum number of nodes to expand.", low=1, high=2000),
         choice(
             "expand",
             TO_THE_END,
@@ -311,16 +311,16 @@ def lattice(lane: Lane) -> Iterator[None]:
        it is extended by one token only, optionally with a share of the forwards reserved for completing
        waiting prefixes.
     2. Two texts whose last ngram tokens are the same and whose lengths differ by less than 5 are merged: rcb
-       joins their ends, zip also all of their common tokens. The completion stops there. Texts are compared
-       along the path on which each was found first: a text on a later path is not compared by its own tokens.
+       joins their last tokens, zip also all equal tokens before these. The completion stops there. Texts are
+       compared along the path on which each was found first, not along paths that a merge added later.
     3. The search ends after max_forwards. The graph's paths are counted, and the most likely finished text is
        taken.
 
     With penalties and forbidden words, p is the distribution after these processors on a node's first path.
 
-    After a merge the continuation was scored after one prefix only, so another path's score is not its
-    own probability, and a path may have more tokens than the limit allows: a note says how many do.
-    The text that is taken is scored by itself and stays within the limit.
+    After a merge, the continuation has been scored after only one of the prefixes, so the score of another
+    path is not its probability. A path may also have more tokens than the limit allows; a note says how many
+    paths do. The text that is taken is scored by itself and stays within the limit.
     """
     search, node = Search(lane), lane.tip
     while node is not None and search.spent < search.budget:
@@ -332,7 +332,9 @@ def lattice(lane: Lane) -> Iterator[None]:
 
 
 def path_counts(search: Search) -> str:
-    """How much the graph holds: paths to finished texts and how many different texts they are."""
+    """How much the graph holds: the number of paths to finished texts, and how many different texts they
+    spell.
+    """
     graph, known, ends = search.graph, {search.graph.root: 1}, {search.graph.now(n) for n in search.finished}
     count = sum(graph.count(node, known) for node in ends)
     tokens = search.lane.tree.tokens

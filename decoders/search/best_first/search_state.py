@@ -1,8 +1,8 @@
 """States of a search over whole texts: their node, their cost, and which of their children wait.
 
 A state is a node of the lane's tree with the sum of its log-probabilities. Children are proposed a few at a
-time, most likely first; the next ones follow when the last of these is taken out of the queue, so that none
-is ever lost and the order is that of a queue that holds all of them.
+time, most likely first; the next ones follow when the last of these is taken out of the queue. So no child is
+lost, and the order is that of a queue that holds all of them.
 """
 
 from collections.abc import Iterator
@@ -105,8 +105,9 @@ class Space:
         return self._waited_for(row, self._propose(row, row.next(self.children)))
 
     def _waited_for(self, row: Row, made: list[State]) -> list[State]:
-        """The same states, the last of which brings its less likely siblings when it leaves the queue. That
-        is never one that ends early, which may have a lower priority than less likely prefixes.
+        """The same states. The last of them brings its less likely siblings when it leaves the queue; a text
+        that ends early is never chosen for this, since its priority may be lower than that of less likely
+        prefixes.
         """
         new = made
         while new and len(row.proposed) < len(row.logprobs):

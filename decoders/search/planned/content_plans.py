@@ -13,7 +13,9 @@ NextUnit = Callable[[list[Units]], torch.Tensor]
 
 @dataclass(frozen=True)
 class Plan:
-    """Units in the order of the text, and the log-probability of choosing them; `whole`: so was stop."""
+    """Units in the order of the text, and the log-probability of choosing them; `whole`: whether stop was
+    chosen after them.
+    """
 
     units: Units
     logprob: float

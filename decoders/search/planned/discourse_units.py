@@ -90,8 +90,8 @@ def text_of_plan(sources: list[str], plan: list[int]) -> str:
 
 
 def oracle(sources: list[str], targets: list[str]) -> list[int]:
-    """The plan of a summary with the units `targets`: for each the nearest source unit, or the greedy oracle,
-    whichever has more ROUGE with the whole.
+    """The plan of a summary with the units `targets`: the source unit nearest to each of them, or the greedy
+    oracle, whichever has the higher ROUGE with the whole summary.
     """
     wanted = " ".join(targets)
     nearest = {max(range(len(sources)), key=lambda i: rouge(sources[i], one)) for one in targets}
@@ -105,7 +105,9 @@ def labels(sources: list[str], targets: list[str]) -> list[float]:
 
 
 def implied(sources: list[str], sentences: list[str]) -> set[int]:
-    """The plan that a summary follows: the units that each of its sentences gains from."""
+    """The plan that a summary follows: for each of its sentences the first of the units that the sentence
+    gains from.
+    """
     return {i for sentence in sentences for i in gained(sources, sentence)[:1]}
 
 

@@ -179,8 +179,8 @@ def edu_plans(lane: Lane) -> Iterator[None]:
 
     Diversity comes from the plans, so each text can be the most likely one under its plan. The trained model
     writes summaries of short fact sheets; it plans units of other texts as well, but writes poor summaries of
-    them. The paper has an encoder for the plan model and a reranker that was trained to rank; here the plan
-    model reads the states of the very model that writes, and its likelihood ranks.
+    them. In the paper the plan model has an encoder of its own, and a trained reranker chooses the text. Here
+    the plan model reads the states of the model that writes, and that model's likelihood ranks the texts.
     """
     summaries = Summaries(lane)
     yield from summaries.plans()

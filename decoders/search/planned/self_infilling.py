@@ -1,8 +1,8 @@
 """Self-infilling: where the model is uncertain it writes the end of the text first, then what lies between.
 
 Needs a model that was trained to infill. Zheng et al. (2023), Self-Infilling Code Generation. The tree holds
-what is written in the order of writing, sentinels included; at the end the text is copied below the prompt in
-its own order.
+the tokens, sentinels included, in the order in which they are written; at the end the text is copied below
+the prompt in reading order.
 """
 
 import math
@@ -35,7 +35,9 @@ def badge(parameters: dict) -> str:
 
 @dataclass
 class Infill:
-    """One self-infill: nodes of each segment without sentinels, and the path that they lie on as written."""
+    """One self-infill: the nodes of each segment without sentinels, and the path of all tokens in the order
+    of writing.
+    """
 
     tip: int
     prefix: list[int] = field(default_factory=list)
@@ -75,7 +77,7 @@ class Writer:
         return self.words([self.lane.tree.tokens[node] for segment in segments for node in segment])
 
     def cut(self, text: str) -> list[int]:
-        """The tokens of a text to insert."""
+        """The tokens of a text that is to be inserted."""
         target = self.lane.models["target"]
         return (target.cut or target.encode)(text) if text else []
 
@@ -314,19 +316,20 @@ def without_tokens(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
         free_text(
             "suffix_prompt",
             "",
-            "How the end begins, \\n a line break; empty: what fits the prompt; none: nothing.",
+            "The text with which the end begins, \\n for a line break; empty: chosen to fit the prompt; "
+            "none: no such text.",
         ),
         choice(
             "context",
             "vanilla",
-            "What is kept of the new end when the middle is written again: up to its last suffix prompt; "
-            "the same for the second half of all lines; that half.",
+            "What the next infill keeps: the new end up to its last suffix prompt (vanilla), the second half "
+            "of all lines up to that prompt (extended), or that whole half (half).",
             MODES,
         ),
         switch(
-            "random_interrupt", False, "Below tau the end is written only with probability 1 − m / 2 tau."
+            "random_interrupt", False, "Below tau the end is written only with probability 1 − m / (2 tau)."
         ),
-        free_text("stop", "", "The text that completes the end, \\n a line break."),
+        free_text("stop", "", "The text that completes the end, \\n for a line break."),
         replace(SHAPING[0], default=0.0),
     ),
     suits=fill_in_middle.suits,
@@ -346,15 +349,15 @@ def self_infilling(lane: Lane) -> Iterator[None]:
        suffix is decoded freely after it.
     3. When the suffix is complete (end of text, the stop text, or the model's own MID), MID is forced, and
        the middle is written up to the token that marks it as complete (EOT).
-    4. The text is prefix + middle + suffix. An infill that never ends loses its suffix and continues from
-       left to right.
+    4. The text is prefix + middle + suffix. If an infill never ends, its suffix is dropped, and the text
+       continues from left to right.
     5. Each iteration writes the suffix again from left to right after prefix + middle. A degenerate text
        (empty, `pass`, `return`, zlib ratio below .1, without the suffix prompt) falls back to the infilled
        one. The new suffix, cut as `context` says, is the start of the next infill; the last text is the
        answer.
 
-    It needs a model that was trained to infill. Without a jump there is nothing to fill in, and no loop.
-    The output's own log-probabilities come from one extra forward, which decides nothing.
+    It needs a model that was trained to infill. Without a jump there is nothing to fill in, and no loop. The
+    output's log-probabilities come from one extra forward, which influences no decision.
     """
     writer = Writer(lane, fill_in_middle.sentinels(lane.models["target"]))
     iterations = lane.parameters["iterations"]

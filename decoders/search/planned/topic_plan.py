@@ -120,8 +120,8 @@ class Planner:
         return sorted(candidates, key=lambda one: -one.total)[: 1 if self.width == 1 else 2 * self.width]
 
     def is_over(self, draft: Draft) -> bool:
-        """Whether a sentence ends with a punctuation mark, or with the colon of an instruction. Asked of the
-        prompt's own sentence, after which topics may be unlikely since none precedes it.
+        """Whether a sentence ends with a punctuation mark, or with the colon of an instruction. Used for the
+        prompt's own sentence: no topic precedes it, so topics may be unlikely after it.
         """
         bytes_of = self.lane.models["target"].bytes_of
         ending = b"".join(bytes_of(token) for token in draft.sentence[-8:]).decode("utf-8", "replace")
@@ -239,15 +239,15 @@ def topic_plan(lane: Lane) -> Iterator[None]:
        sentence is one more continuation beside the words, with the total probability of all topics; the
        prompt's sentence, which has no topic, ends with its first full stop, or where the prompt ends with a
        colon. No three tokens in a row occur twice in the sentence and the one before.
-    2. The next topic is the most likely one after the best text, among those not forbidden; or that of the
-       plan. It is appended to all texts and does not count in their scores.
+    2. The next topic is that of the plan, or else the most likely one after the best text among the topics
+       that are not forbidden. It is appended to all texts and does not count in their scores.
     3. The topic END, max_sentences, or a plan that is used up ends the text.
 
     Our substitution: the paper has a recurrent decoder for topics above a convolutional one for words, and an
     encoder that reads documents. Here both levels are one sequence, `<t7> sentence <t2> sentence <end>`, of
     one causal model; the prompt is the beginning of the text. The topics of llama-tiny-summaries steer its
-    summaries of fact sheets, those of llama-tiny-forms hardly steer stories; but it is not certain that texts
-    planned by the model itself contain more of the right topics than those of the same model without topics
+    summaries of fact sheets; those of llama-tiny-forms hardly steer stories. It is not certain that texts
+    planned by the model itself contain more of the right topics than texts of the same model without topics
     (experiment topic-plans), so we do not claim to reproduce the paper.
     """
     planner = Planner(lane, topic_tokens(lane.models["target"]))

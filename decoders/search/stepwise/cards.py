@@ -109,14 +109,14 @@ def cards(lane: Lane) -> Iterator[None]:
     1. A segment is drawn token by token. It ends before a token at which the target's own distribution has
        entropy_threshold or more, but not before min_segment tokens; after max_segment tokens; or with the
        text.
-    2. r is the reward of the text with the segment, tau = min(r*, r0 + t (r* - r0) / n) the threshold when t
-       tokens are written with it. It is accepted with probability min(1, exp((r - tau) / beta)).
-    3. Otherwise it is discarded and drawn again from the same position. After max_rejections the best of the
-       segments discarded there is taken.
+    2. r is the reward of the text with the segment, and tau = min(r*, r0 + t (r* - r0) / n) is the threshold
+       for its length of t tokens. The segment is accepted with probability min(1, exp((r - tau) / beta)).
+    3. Otherwise the segment is discarded and drawn again from the same position. After max_rejections the
+       best of the segments discarded there is taken.
 
     Rewards run from 0 to 1 here, so beta, the acceptance_temperature, is smaller by default than the paper's
-    0.7. The first draw of each segment is plain sampling's with the same seed. At temperature 0 every draw
-    of a segment is the same, so the first is taken whatever its reward.
+    0.7. The first draw of each segment is the same as in plain sampling with the same seed. At temperature 0
+    every draw of a segment is the same, so the first is taken whatever its reward.
     """
     scorer, parameters = scorers.Scorer(lane), lane.parameters
     wanted, max_tokens = parameters["target_reward"], lane.left

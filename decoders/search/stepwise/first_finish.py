@@ -61,12 +61,12 @@ def first_finish(lane: Lane) -> Iterator[None]:
     1. num_samples texts are drawn side by side, one token of each per forward.
     2. The first to write its end of text is the answer; the others are cut off. Of several in one step, the
        one with the smallest number wins.
-    3. With more finishers than one, the race continues until that many have ended; their last lines vote, and
+    3. With more than one finisher, the race continues until that many have ended; their last lines vote, and
        the first of those with the most votes is the answer.
 
     Samples that the limit cuts off never count; if none has ended, the one with the highest mean
-    log-probability is taken. Sample number i draws the same tokens however many run beside it; at
-    temperature 0 all are greedy's text.
+    log-probability is taken. Sample number i draws the same tokens however many samples run beside it; at
+    temperature 0 every sample is the text of greedy decoding.
     """
     racing = [Sample(number, lane.tip) for number in range(lane.parameters["num_samples"])]
     ended: list[Sample] = []

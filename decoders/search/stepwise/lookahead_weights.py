@@ -1,7 +1,4 @@
-"""The arithmetic of phi-Decoding: means, clusters of similar texts, and the probability of each candidate.
-
-Numbers and token lists only.
-"""
+"""The arithmetic of phi-Decoding: means, clusters of similar texts, and the probability of each candidate."""
 
 import math
 from collections import Counter

@@ -135,10 +135,10 @@ def phi_decoding(lane: Lane) -> Iterator[None]:
        log-probability; steps more than sigma standard deviations below the mean of all are pruned, but at
        least num_beams stay.
     2. After each remaining step one foresight (look-ahead text) is sampled. Its mean log-probability F, minus
-       that of the beam's last foresight, is the advantage `A`; the foresights are clustered by their words,
-       and `C` is the share of the foresights in its cluster.
-    3. `R = softmax(A / tau_1) + softmax(C / tau_2)`; num_beams of them are drawn without replacement with
-       weights `exp(R / tau)`. Foresights are discarded.
+       that of the beam's last foresight, is the advantage `A`. The foresights are clustered by their words,
+       and `C` is the share of all foresights that are in the cluster of this one.
+    3. `R = softmax(A / tau_1) + softmax(C / tau_2)`; num_beams of the steps are drawn without replacement
+       with weights `exp(R / tau)`. Foresights are discarded.
     4. After min_steps, once a cluster has the share delta or all drawn steps are the same, or after
        max_steps, the beams are sampled to their ends, and one is drawn by the same rule.
 

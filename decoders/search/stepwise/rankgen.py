@@ -113,7 +113,7 @@ class Fit:
 
 
 def scoring(lane: Lane, fit: Fit | None) -> Callable[[list[Text]], list[float]]:
-    """Scores texts as the parameters say; by likelihood where a ranker is asked for and none is there."""
+    """Scores texts as the parameters say; by likelihood if they name the ranker and the target has none."""
     if fit is not None:
         return fit.scores
     if lane.parameters["scorer"] in SUMMARIES:
@@ -174,10 +174,10 @@ def rankgen(lane: Lane) -> Iterator[None]:
     networks that read the frozen target's states of prompt and text, each computed separately. It was trained
     to tell the true continuation of a story from other parts of it and from texts that the target sampled.
 
-    With one beam and a block_length of 0 it is best of n, or reranking: num_samples whole texts are drawn
-    and the scorer chooses one; with the scorer reward the reward head does. One beam with one sample is
-    nucleus sampling. At temperature 0 there is one sample, greedy's text. The released code keeps counting
-    tokens from one prompt to the next; here every lane counts its own.
+    With one beam and a block_length of 0 this is best of n, or reranking: num_samples whole texts are drawn,
+    and the scorer, which may be the reward head, chooses one. One beam with one sample is nucleus sampling.
+    At temperature 0 there is one sample, the text of greedy decoding. The released code keeps counting tokens
+    from one prompt to the next; here every lane counts its own.
     """
     search = Search(lane)
     while search.beams and not all(text.ended for text in search.beams):

@@ -1,7 +1,7 @@
 """Scorers: how good a text is, or its prefix, from 0 to 1. Searches choose one by the parameter `scorer`.
 
-All but two are rules that read the text; `reward` uses the target's reward head, and `tests` the lane's
-callback, since programs run elsewhere.
+All but two are rules that read the text. `reward` uses the target's reward head. `tests` uses the lane's
+callback, since generated programs run outside this package.
 """
 
 import json
@@ -200,7 +200,8 @@ class Scorer:
     def score(self, node: int, whole: bool) -> float:
         """The value, 0 to 1, of the text from the lane's beginning to this node.
 
-        whole: as a finished text, else as a prefix. The reward head has nodes read that were not yet.
+        whole: scores the text as finished, else as a prefix. For the reward head, nodes that were not read
+        yet are read.
         """
         path = self.lane.tree.path(node, above=self.lane.tree.trunk - 1)
         key = (tuple(self.lane.tree.tokens[n] for n in path), whole)
@@ -217,8 +218,8 @@ class Scorer:
         return self.known[key]
 
     def _ask_head(self, node: int, text: Text) -> float:
-        """Of a whole text whether it is right, at the end of a line whether all steps are, elsewhere whether
-        the prefix can become right.
+        """The reward head's answer to one of three questions: whether a whole text is right; at the end of a
+        line, whether all steps are right; elsewhere, whether the prefix can become right.
 
         The head reads what was written after the last token of the prompt; nodes whose states were not kept
         are read again.

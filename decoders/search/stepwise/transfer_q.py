@@ -137,14 +137,14 @@ def transfer_q(lane: Lane) -> Iterator[None]:
     4. The token with the largest `log p(z) + guidance Q(z)` is taken; or one is drawn from the softmax of
        these totals.
 
-    For comparison: cd lets the target itself continue (controlled decoding), args scores the bare prefix
-    with z. The variant code follows the public code: five greedy tokens, `Q = mean exp((r - r_bl) / 2) r`;
-    there the aligned model also names the candidates, here the target does. Even exact values do not give the
-    aligned model's own distribution, which would need `alpha ln E[exp(r / alpha)]` by the target's texts.
+    For comparison: cd lets the target itself continue (controlled decoding), args scores the bare prefix with
+    z. The variant `code` follows the public code: five greedy tokens, `Q = mean exp((r - r_bl) / 2) r`; there
+    the aligned model also names the candidates, here the target does. Even exact values do not give the
+    aligned model's own distribution, which would need `alpha ln E[exp(r / alpha)]` over the target's texts.
 
     The aligned model that comes with the project, llama-tiny-aligned, is the target with a small network
-    after its last layer, trained to prefer those of its own texts that contain the most friendly words.
-    With it this reward rises far above that of greedy, but no further than with cd.
+    after its last layer, trained to prefer those of its own texts that contain the most friendly words. With
+    this model the reward rises far above that of greedy decoding, but no higher than with cd.
     """
     search = Search(lane)
     while lane.more:
@@ -166,9 +166,7 @@ class Search:
         self.longest = lane.tree.depths[lane.tip] + lane.left
 
     def _baseline(self) -> scorers.Scorer | None:
-        """Scores texts by the reward that the model was aligned to; None where the parameters do not ask for
-        it.
-        """
+        """A scorer of the reward that the model was aligned to; None if the variant does not need it."""
         if self.variant not in (INDIRECT, CODE) or self.aligned is None:
             return None
         return scorers.Scorer(self.lane, self.given | self.aligned.settings["reward"])

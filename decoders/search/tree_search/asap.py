@@ -61,8 +61,8 @@ class Futures:
         return float(probs[token] / probs.sum()), float(weights[token]) / total if total else 0.0
 
     def visit(self, node: int, probs: torch.Tensor, mask: torch.Tensor | None) -> None:
-        """A prefix is reached for the first time: p [V] of the model alone, and what a mask allows [V].
-        What the mask forbids is lost to all prefixes above.
+        """Notes that a prefix is reached for the first time: probs [V] of the model alone, and the tokens
+        that a mask allows [V]. The probability of forbidden tokens is lost to all prefixes above.
         """
         self.probs[node] = probs
         if mask is None or bool(mask[: len(probs)].all() and len(mask) >= len(probs)):
@@ -84,7 +84,7 @@ class Futures:
 
 
 class Asap:
-    """Draws `samples` texts one after another, a token a turn; the last one is the answer."""
+    """Draws `samples` texts one after another, one token per turn; the last text is the answer."""
 
     def __init__(self, programs: Programs, samples: int, start_over: bool):
         self.programs, self.samples, self.start_over = programs, samples, start_over
@@ -138,7 +138,7 @@ class Asap:
         self.futures.visit(node, probabilities(lane.shaped(logits, [node]))[0].cpu(), mask)
 
     def back(self) -> bool:
-        """Goes back one token, as nothing below is allowed. False at the root: then no text is allowed."""
+        """Goes back one token, since nothing below is allowed. False at the root: then no text is allowed."""
         node, programs = self.at, self.programs
         if node == programs.root:
             return False
@@ -203,18 +203,18 @@ def asap(lane: Lane) -> Iterator[None]:
 
     1. Masking forbidden tokens one by one does not sample from the model's distribution over allowed
        texts: a likely prefix that nearly always leads to a dead end is taken too often.
-    2. So `c~` of a prefix bounds the probability that the model, left alone, would finish an allowed text
-       after it. It begins at 1.
+    2. Therefore each prefix has an upper bound `c~` on the probability that the model, without a mask, would
+       finish an allowed text after it. The bound begins at 1.
     3. A token is drawn from `p(v|s) c~(s v) / c~(s)`, where p is the model's own distribution without a mask.
-       What the grammar forbids after a prefix, and where a check ends the text, is lost: `c~(s) = sum_v
-       p(v|s) c~(s v)` over allowed tokens is computed again for all prefixes on the path.
+       The probability of tokens that the grammar forbids, or at which a check ends the text, is lost: `c~(s)
+       = sum_v p(v|s) c~(s v)` over allowed tokens is computed again for all prefixes on the path.
     4. After several texts the bounds are close to the true probabilities, and draws are close to the model's
        distribution over allowed texts.
 
-    A grammar or schema (constraint) forbids tokens before they are drawn; the first text is then that of a
-    mask. The checks (constraints) look at tokens that were drawn, so dead ends are found only by reaching
-    them: where sixteen tokens after one prefix are dead ends, the text is drawn again. With "start
-    over" every dead end discards the whole text instead of one token; that takes longer, and without a
+    A grammar or schema (constraint) forbids tokens before they are drawn; the first text is then the one that
+    a mask alone would give. The checks (constraints) look at tokens that were drawn, so dead ends are found
+    only by reaching them: where sixteen tokens after one prefix are dead ends, the text is drawn again. With
+    "start over" every dead end discards the whole text instead of one token; that takes longer, and without a
     grammar each text has exactly the model's distribution among allowed ones.
     """
     programs = Programs(lane, Gate(lane))

@@ -1,7 +1,7 @@
 """Constraints of a tree search, checked on every prefix or on the whole text; each returns 0 to 1.
 
-Their product Phi is the value of a text; 0 rejects it at once. The rules of scorers.py are used unchanged;
-the lane's callback checks syntax, since languages are described elsewhere.
+Their product Phi is the value of a text; 0 rejects it at once. The rules of scorers.py are used unchanged.
+The lane's callback checks syntax, since programming languages are described outside this package.
 """
 
 from collections.abc import Callable

@@ -86,10 +86,10 @@ def pg_td(lane: Lane) -> Iterator[None]:
 
     Texts and distributions are cached: no completion is computed twice. The paper's reward is the share of
     unit tests passed, here the scorer tests; any other scorer can be used as well. Beams are ranked by their
-    sum of log p. The paper's baselines, which filter samples or resample prefixes, are not part of this. On
-    list programs the shipped model passes more tests this way than with filtered samples that read the same
-    number of tokens; as many samples as rollouts, which read more, do as well or better: see the experiment
-    planning-or-filtering.
+    sum of log p. The paper's baselines, which filter samples or resample prefixes, are not implemented here.
+    On list programs the shipped model passes more tests this way than by filtering samples that read the same
+    number of tokens. As many samples as rollouts read more tokens and do as well or better: see the
+    experiment planning-or-filtering.
     """
     search = Search(lane)
     for _ in range(lane.parameters["rollouts"]):
@@ -102,7 +102,7 @@ class Search(TreeSearch):
     """The tree of one lane, all texts completed so far, and the operations of one rollout."""
 
     def __init__(self, lane: Lane, given: dict | None = None, scorer: Any = None):
-        """given: the parameters, the lane's if None; scorer: anything with `score` and `calls`."""
+        """given: the parameters, those of the lane if None; scorer: anything with `score` and `calls`."""
         self.lane, self.given, self.scorer = lane, given or lane.parameters, scorer or Scorer(lane)
         self.deepest = lane.tree.depths[lane.tip] + lane.left
         self.below: dict[tuple[int, int], int] = {}  # (node, token) -> that token's node, to be used again

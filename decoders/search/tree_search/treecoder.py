@@ -322,9 +322,9 @@ def treecoder(lane: Lane) -> Iterator[None]:
        a value from 0 to 1, and their product is `Phi = prod_i Phi_i`. A text with Phi = 0 is never continued.
     3. The decoder scores the remaining prefixes and chooses which are active next: several samples, beams,
        resampled particles (SMC), a tree search, ASAp, or the most likely prefixes first.
-    4. Of the complete texts one with the highest Phi is the answer: with beams the one with the best score,
-       with ASAp the last one drawn if it is among them. With beams, texts that end among the best are
-       complete.
+    4. A complete text with the highest Phi is the answer. If several have it, beams take the one with the
+       best score, and ASAp takes the last one drawn if it is among them. With beams, only texts that end
+       among the best candidates count as complete.
 
     The tree search is that of PG-TD with its bonus; Q is the win rate, as in the paper, or the best result.
     Sampling and tree search end with the first complete text that has Phi 1. If no text passes, greedy

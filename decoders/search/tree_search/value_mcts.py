@@ -70,7 +70,7 @@ def value_mcts(lane: Lane) -> Iterator[None]:
        + n)` is followed: Q is the mean value seen through it, P its prior (a softmax over the width most
        likely tokens), n its visits, N those of all siblings plus one. Q is rescaled so that the smallest
        value among the siblings and their parent is 0 and the largest 1, as in the authors' configuration;
-       untried edges have 0. At the end of the text so far, the root, the priors contain a share of
+       untried edges have 0. At the root, which is the end of the text so far, the priors contain a share of
        Dirichlet noise.
     2. The first new prefix gets edges of its own, and the scorer gives its value.
     3. The value is backed up to all edges on the path.
