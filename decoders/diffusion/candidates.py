@@ -16,13 +16,13 @@ def edits(words: list[str], reference: list[str]) -> int:
 
 
 def word_error_rate(text: str, reference: str) -> float:
-    """Edits per word of the reference; of an empty reference the words that are too many."""
+    """Edits per word of the reference; for an empty reference, the number of words in the text."""
     words, right = text.split(), reference.split()
     return edits(words, right) / max(1, len(right))
 
 
 def error_rates(texts: list[str]) -> list[list[float]]:
-    """Row i, column j: the word error rate of text i, if text j were right."""
+    """Row i, column j: the word error rate of text i with text j as the reference."""
     return [[word_error_rate(text, reference) for reference in texts] for text in texts]
 
 

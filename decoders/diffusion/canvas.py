@@ -120,8 +120,8 @@ def guess_each(lane: Lane, canvas: Canvas, filled: list[dict[int, int]], low: in
 
 
 def guess_from_rows(guesses: list[Guess], positions: list[int]) -> Guess:
-    """One guess of `positions`, each with the row that the guess in its place has for it; of guesses without
-    a temperature.
+    """Combines guesses that were made without a temperature: position i of the result has the token and the
+    row that guesses[i] gives for it.
     """
     rows = [(one, one.positions.index(p)) for one, p in zip(guesses, positions, strict=True)]
     fields = ("confidence", "logprobs", "entropies")
@@ -143,7 +143,7 @@ def fill(lane: Lane, canvas: Canvas, guessed: Guess, chosen: dict[int, str]) -> 
 
 
 def commit_prefix(lane: Lane, canvas: Canvas) -> None:
-    """Commits what is filled without a gap from the left, each token with the probability that it had when it
+    """Commits all filled positions up to the first mask, each token with the probability that it had when it
     was filled.
     """
     parent, nodes, logprobs = lane.tip, [], []
@@ -170,6 +170,6 @@ def commit_prefix(lane: Lane, canvas: Canvas) -> None:
 
 
 def trim(lane: Lane, canvas: Canvas) -> None:
-    """Records what stands after the end of the text: it is no output."""
+    """Records the positions after the end of the text, which are not part of the output."""
     for position in range(canvas.committed, canvas.stop):
         lane.cell(position, canvas.iteration, canvas.tokens[position], "trimmed")

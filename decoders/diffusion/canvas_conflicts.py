@@ -1,9 +1,9 @@
-"""What the tokens that one forward fills say against each other: the price of filling them together.
+"""How well the tokens that one forward fills fit together: the cost of filling them at once.
 
-After ParallelBench (Kang et al. 2025): a forward draws from the product of its marginals, and what that loses
-is the total correlation of the positions. Of the tokens that were filled it is measured pointwise, by the
-model itself: the same tokens are put one after the other, each read given those before it, and each alone, so
-that the pair shows that goes together least.
+After ParallelBench (Kang et al. 2025): a forward draws from the product of its marginals, and the loss is the
+total correlation of the positions. It is measured pointwise for the tokens that were filled, with the model
+itself: the model rates each token given the tokens before it, and each token given one other alone. The
+latter shows which pair fits together least.
 """
 
 import torch
@@ -27,10 +27,10 @@ AT_ONCE = 32  # canvases of one lens forward
 
 
 def record_conflicts(lane: Lane, canvas: Canvas, guessed: Guess, chosen: list[int]) -> None:
-    """Records the cost of filling the chosen positions (indices into the guess) together, and as a Depend of
-    kind "conflict" the pair of them with the lowest pointwise mutual information, in nats, if that is below
-    0. p is the chain rule from left to right. Call it before the canvas is filled. Costs lens forwards over
-    two canvases for each position but one.
+    """Records the cost of filling the chosen positions (indices into the guess) together. A Depend of kind
+    "conflict" records the pair with the lowest pointwise mutual information, in nats, if that is negative.
+    The joint probability follows from the chain rule from left to right. Call this before the canvas is
+    filled. It costs lens forwards over two canvases for each position but one.
     """
     chosen = sorted(chosen, key=lambda i: guessed.positions[i])
     tokens = [guessed.tokens[i] for i in chosen]

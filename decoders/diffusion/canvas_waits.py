@@ -1,7 +1,9 @@
-"""What a position of a canvas waited for: which of the positions filled just before it made it what it is.
+"""What a position of a canvas waited for: which of the positions filled one forward earlier decided its
+token.
 
-Each of those is masked again, all in one lens forward, a canvas each; where the position then gets another
-token, or is not sure enough, it waited. Nothing is recorded that this test did not find.
+Each of those positions is masked again on a canvas of its own, all in one lens forward. If the position then
+gets another token, or is no longer confident enough, it waited. Only dependencies that this test found are
+recorded.
 """
 
 from decoders.diffusion.canvas import Canvas, Guess
@@ -25,9 +27,9 @@ def record_waits(
     min_probability: float = 0.0,
 ) -> None:
     """Records which of `before`, the positions that the forward before this one filled, each of the chosen
-    positions (indices into the guess) waited for. `min_probability`: that below which none is filled
-    but for want of a surer one.
-    Call it before the canvas is filled. Costs one lens forward over len(before) canvases.
+    positions (indices into the guess) waited for. `min_probability`: below it a mask is filled only if no
+    other is surer. Call this before the canvas is filled. It costs one lens forward over len(before)
+    canvases.
     """
     if not before or not chosen:
         return

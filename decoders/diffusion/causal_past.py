@@ -1,5 +1,5 @@
-"""A canvas that grows after a causal past: masks are added when they are needed, and what is final enters
-the cache by being read once, causally.
+"""A canvas that grows after a causal past: masks are added when they are needed, and final tokens enter the
+cache when they are read once, causally.
 """
 
 import torch
@@ -29,7 +29,8 @@ def add_masks(lane: Lane, canvas: Canvas, count: int) -> None:
 def read_positions(
     lane: Lane, canvas: Canvas, positions: list[int], sees: torch.Tensor, keep: int
 ) -> torch.Tensor:
-    """Logits [N, V] of N positions, in the order of these; one forward. The first `keep` stay in the cache.
+    """Logits [N, V] of N positions, in the order given; one forward. The first `keep` positions stay in the
+    cache.
 
     positions: each once, without a gap between the lowest and the highest; sees [N, N]: which see which.
     Records what was read as cells of level INPUT: "cached" (stays), "filled" or "mask" (read again).

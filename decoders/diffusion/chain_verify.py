@@ -1,8 +1,8 @@
 """Drafted canvases: one forward checks several steps of masked diffusion at once, and changes none of them.
 
-A forward over the current canvas has to come anyway. Canvases that may come after it join its batch. Where
-the model's own next step leads to one of them, that step is verified and its logits are there already.
-What is filled is what masked diffusion fills with one forward per step. Shared by FreeDave and SSD.
+The current canvas needs a forward anyway; canvases that may follow it join its batch. If the model's own next
+step leads to one of them, that step is verified, and the logits of the next canvas are known already. The
+tokens filled are those that masked diffusion fills with one forward per step. Shared by FreeDave and SSD.
 """
 
 import heapq
@@ -29,7 +29,8 @@ Steps = list[list[int]]  # indices into a guess, step by step
 @dataclass(frozen=True)
 class Stepwise:
     """Masked diffusion with one forward per step: in blocks of `block_length` positions from `start` on, each
-    step fills its quota of the surest masks; with `tau`, the next one fills all of at least that probability.
+    step fills its quota of the surest masks. With `tau`, the next step fills all masks of at least that
+    probability.
     """
 
     start: int
@@ -39,7 +40,9 @@ class Stepwise:
     tau: float | None = None
 
     def plan(self, guessed: Guess) -> Iterator[list[int]]:
-        """Indices that the next step fills, then those of the steps after it if no guess changed."""
+        """The indices that the next step fills, then those that the following steps would fill if no guess
+        changed.
+        """
         left, first = surest_first(guessed.confidence), True
         while left:
             low, high = self._block(min(guessed.positions[i] for i in left))
@@ -67,9 +70,10 @@ class Stepwise:
 
 @dataclass
 class Draft:
-    """A canvas that may come. `filled` is all that it adds to the current one, `added` what it adds to its
-    parent (position -> token, the surest first), `confidence` the probability of that surest token in the
-    guess that it was drafted from. The current canvas is the draft that adds nothing.
+    """A canvas that may follow. `filled` holds all tokens that it adds to the current canvas, `added` those
+    that it adds to its parent (position -> token, the surest first), and `confidence` the probability of the
+    surest added token in the guess that it was drafted from. The current canvas is the draft that adds
+    nothing.
     """
 
     filled: dict[int, int] = field(default_factory=dict)
@@ -86,9 +90,10 @@ class Draft:
 
 
 def drafted_canvases(guessed: Guess, steps: Steps, branches: int, canvases: int) -> list[Draft]:
-    """At most `canvases` drafts, the current canvas first: below each the `branches` first of the steps that
-    it lacks, whatever order the model will take them in. The order of the guess comes first, then what
-    differs least from it. A canvas that two orders lead to is one draft.
+    """At most `canvases` drafts, the current canvas first. The children of a draft take one of the first
+    `branches` steps that it lacks, since the model may take the steps in another order. The order of the
+    guess comes first, then the orders that differ least from it. A canvas that two orders lead to is one
+    draft.
     """
     drafts: list[Draft] = []
     index: dict[frozenset[int], int] = {}
@@ -118,8 +123,9 @@ def _below(drafts: list[Draft], parent: int, guessed: Guess, step: list[int], sl
 def verified_filling(
     lane: Lane, draft: Callable[[Guess, Steps], list[Draft]], tau: float | None = None, eager: bool = False
 ) -> Iterator[None]:
-    """Fills the lane's canvas as `Stepwise` does. `draft(guess, steps)` gives the current canvas and those
-    that may come after it, of the steps that the guess suggests; eager: they may run on into the next block.
+    """Fills the lane's canvas as `Stepwise` does. `draft(guess, steps)` gives the current canvas and the
+    canvases that may follow it if the model takes the steps that the guess suggests. eager: the steps may
+    continue into the next block.
     """
     canvas, length = canvas_of(lane), lane.parameters["block_length"]
     if lane.ended_by:
@@ -222,14 +228,14 @@ def _judge(
 
 
 def _record_cells(lane: Lane, canvas: Canvas, draft: Draft, state: str) -> None:
-    """Where the tokens stand that a draft adds to its parent."""
+    """Records the positions of the tokens that a draft adds to its parent."""
     level = LEVEL.format(draft.node)
     for position, token in draft.added.items():
         lane.cell(position, canvas.iteration + 1, token, state, draft.confidence, level)
 
 
 def _between(drafts: list[Draft], before: int, here: int) -> list[int]:
-    """The drafts below `before` down to `here`; none if that hangs elsewhere."""
+    """The drafts below `before` down to `here`; none if `here` is not below `before`."""
     between, k = [], here
     while k > 0 and k != before:
         between.append(k)
@@ -238,7 +244,7 @@ def _between(drafts: list[Draft], before: int, here: int) -> list[int]:
 
 
 def _move(lane: Lane, canvas: Canvas, drafts: list[Draft], before: int, here: int) -> None:
-    """Hangs a draft below the one that led to it: the same canvas, filled in another order."""
+    """Moves the draft `here` below `before`, which led to it: the same canvas, filled in another order."""
     draft, above, old = drafts[here], drafts[before], drafts[here].node
     _record_cells(lane, canvas, draft, "candidate")
     draft.parent, draft.added = before, {p: t for p, t in draft.filled.items() if p not in above.filled}
@@ -252,7 +258,7 @@ def _now(guessed: Guess, position: int, token: int) -> float:
 
 
 def _why(lane: Lane, canvas: Canvas, at: Guess, stepwise: Stepwise, draft: Draft) -> str:
-    """The sentence that says where a draft and the model's own step part."""
+    """The sentence that says where a draft differs from the model's own step."""
 
     def name(position: int, token: int) -> str:
         shown = visible(lane.models["target"].bytes_of(token))

@@ -107,7 +107,7 @@ def filling(lane: Lane, choose: Callable[[int], Choice]) -> Iterator[None]:
 
 
 def min_probability(parameters: dict[str, Any]) -> float:
-    """The probability below which a lane fills no mask, but where nothing else is surer."""
+    """The probability below which a lane fills a mask only if no other mask is surer."""
     thresholds = "tau" in parameters and parameters.get("policy", "threshold") == "threshold"
     return parameters.get("tau_low", parameters["tau"]) if thresholds else 0.0
 
@@ -120,8 +120,8 @@ def allowed(lane: Lane, logits: torch.Tensor) -> torch.Tensor:
 
 
 def guided(lane: Lane, canvas: Canvas, low: int, high: int, given: list[int], scale: float) -> torch.Tensor:
-    """Logits [high - low, V] of LLaDA's classifier-free guidance: `un + (scale + 1) (cond - un)`, un those of
-    the canvas with all that was given masked. Both are rows of one forward.
+    """Logits [high - low, V] of LLaDA's classifier-free guidance: `un + (scale + 1) (cond - un)`, where un
+    are the logits of the canvas with all given tokens masked. Both are rows of one forward.
     """
     bare = canvas.with_tokens(dict.fromkeys(given, canvas.mask))
     cond, un = lane.run_forward(lambda scorer: scorer.denoise([canvas.tokens, bare], low, high))

@@ -1,7 +1,7 @@
 """Which masks become tokens in a forward: the rules of masked-diffusion decoding, as functions of scores.
 
-Each gets scores [n], one per masked position, higher is surer, and gives indices into them, surest first;
-never none. Ties go to the lower position, so a text follows from the scores.
+Each function takes scores [n], one per masked position and higher for surer ones, and returns at least one
+index into them, the surest first. Ties go to the lower position, so the scores determine the text.
 """
 
 import torch
@@ -21,16 +21,16 @@ def quota(scores: torch.Tensor, count: int) -> list[int]:
 
 def quotas(masks: int, tokens_per_forward: int) -> list[int]:
     """How many of `masks` each forward fills so that all take ceil(masks / tokens_per_forward) forwards:
-    equal shares, the first ones one more (LLaDA).
+    equal shares, and one more in the first forwards if they do not divide evenly (LLaDA).
     """
     steps = -(-masks // tokens_per_forward)
     return [masks // steps + (step < masks % steps) for step in range(steps)]
 
 
 def quotas_in_time(masks: int, tokens_per_forward: int) -> list[int]:
-    """The same by times that fall evenly from 1 to 0.001, each step filling the share of what is left by
-    which the time falls, rounded down, the last one all (Dream, Ye et al. 2025). Steps that would fill
-    nothing are left out.
+    """The same for times that fall evenly from 1 to 0.001: each step fills a share of the remaining masks
+    equal to the relative fall of the time, rounded down, and the last step fills all (Dream, Ye et al. 2025).
+    Steps that would fill nothing are left out.
     """
     steps = -(-masks // tokens_per_forward)
     times = torch.linspace(1.0, SMALLEST_TIME, steps + 1, dtype=torch.float64).tolist()
@@ -64,8 +64,8 @@ def factor(scores: torch.Tensor, f: float) -> list[int]:
 
 
 def entropy_bound(scores: torch.Tensor, entropies: torch.Tensor, gamma: float) -> list[int]:
-    """The largest set of the surest whose entropies [n] sum, without the largest of them, to at most gamma
-    nats: a bound on what filling them together costs (EB-Sampler, Ben-Hamu et al. 2025).
+    """The largest set of the surest masks whose entropies [n], without the largest of them, sum to at most
+    gamma nats: a bound on the cost of filling them together (EB-Sampler, Ben-Hamu et al. 2025).
     """
     order = surest_first(scores)
     sorted_ = entropies[order].double()
@@ -77,8 +77,9 @@ def entropy_bound(scores: torch.Tensor, entropies: torch.Tensor, gamma: float) -
 def near_anchors(
     scores: torch.Tensor, positions: list[int], tau: float, tau_low: float, radius: int
 ) -> tuple[list[int], list[int]]:
-    """(anchors, others) of LocalLeap (2025): anchors have a probability of at least tau; others at least
-    tau_low and stand within `radius` positions of an anchor. With neither, the surest is among the others.
+    """(anchors, others) of LocalLeap (2025): anchors have a probability of at least tau; others have at least
+    tau_low and stand within `radius` positions of an anchor. If there are neither, the surest is the only one
+    of the others.
     """
     order = surest_first(scores)
     anchors = [i for i in order if scores[i] >= tau]

@@ -1,8 +1,8 @@
 """FastCoT: decodes the reasoning exactly while guessing ahead, then takes the guesses unverified and asks for
 the answer.
 
-Zhang et al. (2023), Fast Chain-of-Thought. The reasoning is Jacobi iteration in a sliding window that ends
-after a number of passes. Lossy by design.
+Zhang et al. (2023), Fast Chain-of-Thought. The reasoning is written by Jacobi iteration in a sliding window,
+which ends after a number of passes. The method is lossy by design.
 """
 
 import math

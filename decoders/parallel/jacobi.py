@@ -56,8 +56,8 @@ def jacobi(lane: Lane) -> Iterator[None]:
 
     The text is that of greedy decoding. The authors' code keeps a block, of 3 or 5 positions, until nothing
     in it changes, and moves it by one position per pass; here all final positions leave it at once, which
-    needs no more passes. No processors reshape the scores. What a position waited for is found by putting
-    earlier tokens back and running the model again (lens forwards, counted separately).
+    needs no more passes. No processors reshape the scores. To find the positions that a position waited for,
+    earlier tokens are put back and the model runs again (lens forwards, counted separately).
     """
     iteration = 0
     guesses: list[int] = []
@@ -163,8 +163,8 @@ def judge_guesses(
 def find_dependencies(
     lane: Lane, visited: list[int], before: list[int], outputs: list[int], waited: dict[int, list[int]]
 ) -> None:
-    """Finds which input changes of the last pass caused the output changes of this one, by undoing them one
-    by one.
+    """Finds which input changes of the last pass caused the output changes of this pass, by undoing the input
+    changes one by one.
 
     `visited`: the input nodes of this pass (the tip and the guesses); `before`: the tokens at their positions
     in the pass before. For each input j that changed, the old token is put back and the model runs again (all

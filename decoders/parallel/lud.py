@@ -17,9 +17,9 @@ from decoders.strategy import Part
 
 
 def accepted(guessed: Guess, before: int, beta: float, repeated: float) -> dict[int, str]:
-    """Index -> cell state of the guesses that are written: the first, and further ones as long as each has a
-    probability above `beta`, or above `repeated` if it repeats the token before it. before: the newest token
-    of the text.
+    """Index -> cell state of the guesses that are written: the first guess, and further ones as long as each
+    has a probability above `beta`, or above `repeated` if it repeats the token before it. before: the newest
+    token of the text.
     """
     chosen = {0: "committed"}
     tokens = [before, *guessed.tokens]
@@ -75,21 +75,22 @@ def lud(lane: Lane) -> Iterator[None]:
 
     1. A lexical unit is a run of tokens of which all but the first have a probability of alpha or more (.9),
        given the true text before them. A copy of the model, here a low-rank adapter, was trained to predict
-       the later tokens of such runs at placeholders, and ordinary text as before. Half of its placeholders
-       were at other positions: with placeholders before units only, it was overconfident where there was no
-       unit, and one JSON record in five was right. Now 98 % are right token by token, and 92 % at beta 0.9.
+       the later tokens of such runs at placeholders, and ordinary text as before. Half of the placeholders in
+       training stood at other positions: with placeholders before units only, the model was overconfident
+       where there was no unit, and one JSON record in five was right. Now 98 % are right token by token, and
+       92 % at beta 0.9.
     2. k placeholders follow the text. One forward gives the next token, at the newest token, and a guess at
        each placeholder, which sees the text and the placeholders before it.
     3. The next token is written. The guess after it is written too if its probability is above beta, and so
-       on; the first guess below beta ends the unit. A guess that repeats the token before it needs more
-       (repetition_bound).
-    4. What was written is read as ordinary tokens by the next forward; placeholders leave no keys and values.
+       on; the first guess below beta ends the unit. A guess that repeats the token before it needs a higher
+       probability (repetition_bound).
+    4. The next forward reads the written tokens as ordinary tokens; placeholders leave no keys and values.
 
-    There is no verifier: the text may differ from what the fine-tuned model writes token by token, and that
-    from what llama-tiny writes. With beta 1 it is the fine-tuned model's greedy text. This follows the
-    paper's outline; alpha, beta, the form of the placeholders and the repetition bound are our reading, since
-    no code and no numbers were published. The authors fine-tune all weights of models of 7 and 13 billion
-    parameters.
+    There is no verifier: the text may differ from the fine-tuned model's token-by-token text, which in turn
+    may differ from that of llama-tiny. With beta 1 the text is the fine-tuned model's greedy text. This
+    follows the paper's outline; alpha, beta, the form of the placeholders and the repetition bound are our
+    choices, since no code and no numbers were published. The authors fine-tune all weights of models of 7 and
+    13 billion parameters.
     """
     names = ("placeholders", "beta", "repetition_bound")
     count, beta, repeated = (lane.parameters[name] for name in names)

@@ -319,23 +319,24 @@ def pdt(lane: Lane) -> Iterator[None]:
 
     1. The trunk reads the prompt. A planner reads the mean of its states and puts an item into each of S
        slots, `z_i = argmax`. Snapshot 0, `Norm(mean W E[z_i])`, is the first note on the bus.
-    2. In round v stream k sees the snapshot and the notes of all rounds `u <= v - Delta`, the latest B.
+    2. In round v stream k sees the snapshot and the latest B notes of all rounds `u <= v - Delta`.
     3. It writes tau provisional tokens with keys and values of its own. In the top two layers attention over
        those notes adds `lambda C W_O` after self-attention, and an adapter of the stream adds to the layer's
        output. In training the gates lambda started nearly closed.
-    4. From the state in which the block's last token was chosen come a note, coverage of the plan's items,
-       and readiness r.
+    4. From the state in which the block's last token was chosen, small heads compute a note, the coverage of
+       the plan's items, and the readiness r.
     5. If `min r > gamma`, all blocks are committed. Else streams with `r <= gamma` are rolled back: they drop
        the block's keys and values and write it again in the next round with the notes visible then; at most H
        tokens in a row.
     6. When all sections have ended with a line break, they form the text, in the order of the plan.
 
     The streams were trained on one toy task: a person's record as YAML, one field per stream, in the order of
-    the sentence. The first stream makes up a colour, and all others end with this colour, which they can only
-    know from its notes. Readiness was trained to predict whether a block would be more likely if the streams
-    before it had finished; the paper names no label of this kind. Notes were trained by the next-token loss
-    only, without the paper's losses to a teacher's notes, and all modules together instead of in stages.
-    Sampled colours show the effect of the bus: set temperature to 1, and then gamma to 0 or closed to true.
+    the sentence. The first stream makes up a colour, and all others end with this colour, which they can know
+    only from the first stream's notes. Readiness was trained to predict whether a block would be more likely
+    if the streams before it had finished; the paper names no label of this kind. Notes were trained only with
+    the next-token loss, without the paper's losses against a teacher's notes. All modules were trained
+    together instead of in stages. Sampled colours show the effect of the bus: set temperature to 1, and then
+    gamma to 0 or closed to true.
 
     Probabilities of the text are those of the frozen trunk, which reads it once at the end. The authors
     report no speed. With closed gates each stream is plain decoding after the same prompt.

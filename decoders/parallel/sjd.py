@@ -1,9 +1,9 @@
 """Speculative Jacobi decoding: Jacobi iteration for sampled text that keeps its distribution.
 
 Teng et al. (2024), Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative
-Jacobi Decoding; here for text. The draft of a round is what the previous round drew at the same positions.
-New positions start from a guess; the paper's guesses from neighbouring image tokens have no counterpart in
-text.
+Jacobi Decoding; here for text. The draft of a round consists of the tokens that the previous round drew at
+the same positions. New positions start from a guess; the paper's guesses from neighbouring image tokens have
+no counterpart in text.
 """
 
 from dataclasses import dataclass, field
@@ -178,13 +178,13 @@ def sjd_pair(parameters: dict) -> Pair:
        a token that has been replaced, so the draws are only the next guesses.
 
     The text has exactly the model's distribution. A draw is often right where the model is confident without
-    knowing the tokens before. At temperature 0 it writes the text of Jacobi decoding, usually in different
-    rounds: here the window is refilled to block_size positions after each round, there a block is solved
-    before the next one begins. If one block holds the whole text, the rounds are the same.
+    knowing the tokens before. At temperature 0 it writes the text of Jacobi decoding, but usually in other
+    rounds: here the window is refilled to block_size positions after each round, while Jacobi decoding solves
+    a block before it begins the next one. If one block holds the whole text, the rounds are the same.
 
-    A position waited for an earlier one if, with the older token there, the same uniform numbers give it
-    another token (at temperature 0: the one that it had before). Lens forwards, counted separately, find this
-    out.
+    A position waited for an earlier one if the same uniform numbers give it another token when the older
+    token is put back there (at temperature 0: the token that it had before). Lens forwards, counted
+    separately, test this.
     """
     temperature = parameters["temperature"]
     fill = FIXED if temperature == 0.0 else SAMPLED

@@ -34,8 +34,8 @@ def sampled_from(logprobs: torch.Tensor, temperature: float, top_p: float) -> to
 
 
 def both_win(logp: torch.Tensor, logq: torch.Tensor, token: int) -> float:
-    """The probability that `token` has the largest noisy score under p and under q [V] when both get the same
-    Gumbel noise: 1 / sum_j max(p_j / p_i, q_j / q_i).
+    """The probability that `token` has the largest noisy score both under p [V] and under q [V] when both get
+    the same Gumbel noise: 1 / sum_j max(p_j / p_i, q_j / q_i).
     """
     if max(logp[token], logq[token]) == -torch.inf or min(logp[token], logq[token]) == -torch.inf:
         return 0.0
@@ -107,7 +107,7 @@ def apd(lane: Lane) -> Iterator[None]:
     Where the authors' released code differs, this follows the paper: there the acceptance test is not given
     T, so at T > 0 the draft is compared with the most likely token of the mixture; and logits are divided by
     T while the noise is raised to the power T as well, which samples at T squared. Their cache of the last W
-    tokens is left out: everything is recomputed, which is exact. top_p applies to the draft and to the
+    tokens is not implemented: everything is recomputed, which is exact. top_p applies to the draft and to the
     mixture.
     """
     canvas = blank(lane)

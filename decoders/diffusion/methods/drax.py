@@ -90,9 +90,9 @@ def drax(lane: Lane) -> Iterator[None]:
     The paper transcribes speech; here the source is text, and the model that comes with the project corrects
     short sentences: sampler, training path and scoring are the paper's; its audio and its error rates are
     not. Training passes through plausible wrong texts of a small head on the encoder; sampling leaves that
-    head out, as in the paper. Given tokens at the start of a lane stay, so it can be used as a drafter. The
-    paper's optional term that puts noise back, and its scores by an autoregressive model or by its own bound,
-    are left out.
+    head out, as in the paper. Tokens that are given at the start of a lane stay, so the method can be used as
+    a drafter. The paper's optional term that adds noise again, and its scores by an autoregressive model or
+    by its own bound, are not implemented.
     """
     engine = lane.models["target"].engine
     source, given = lane.trace.prompt, lane.tree.text(lane.tip)[len(lane.trace.prompt) :]

@@ -68,14 +68,15 @@ def freedave(lane: Lane) -> Iterator[None]:
        masks filled.
     3. One forward over the canvas and D_1, D_2, ... gives all of them their own next step. While the next
        step of a canvas leads exactly to the following canvas, in position and token, that canvas is accepted.
-    4. All accepted steps are filled, and the next step of the last accepted canvas. Step 2 follows.
+    4. All accepted steps are filled, and so is the next step of the last accepted canvas. Then step 2
+       follows.
 
-    A forward over the canvas is needed anyway, so there are never more forwards than without drafts; each has
-    up to draft_steps canvases, which take longer on a machine that one canvas already keeps busy. The text is
-    the same, since every step is the model's own step on the previous canvas. Checking the drafts in one
-    canvas instead, where each guess sees the later ones, changes the text. With a threshold (FreeDave++) a
-    draft is accepted if the next step fills at least what it fills: fewer forwards, but a different text. The
-    authors also pack all canvases into one sequence; the numbers are the same.
+    A forward over the canvas is needed anyway, so there are never more forwards than without drafts. Each
+    forward has up to draft_steps canvases, which take longer if one canvas already keeps the machine busy.
+    The text is the same, since every step is the model's own step on the previous canvas. Checking the drafts
+    in one canvas instead, where each guess sees the later ones, changes the text. With a threshold
+    (FreeDave++) a draft is accepted if the next step fills at least what it fills: fewer forwards, but a
+    different text. The authors also pack all canvases into one sequence; the numbers are the same.
     """
     count, policy = lane.parameters["draft_steps"], lane.parameters["policy"]
     tau = lane.parameters["tau"] if policy == "threshold" else None

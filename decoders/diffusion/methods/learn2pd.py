@@ -2,7 +2,7 @@
 after the end of the text as soon as one is predicted.
 
 Learning to Parallel: Accelerating Diffusion Large Language Models via Adaptive Parallel Decoding (2025).
-Written from a public re-implementation of the decoding; the authors' training code was not at hand.
+Written from a public re-implementation of the decoding; the authors' training code was not available.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,8 +30,8 @@ Filter = Callable[[int, list[int], torch.Tensor], torch.Tensor]
 
 
 def filter_of(lane: Lane, canvas: Canvas) -> Filter:
-    """The filter that the parameters ask for: (first position, most likely tokens [n], their probabilities
-    [n]) of a block -> how sure it is [n] that each position holds its final token.
+    """The filter that the parameters name: (first position, most likely tokens [n], their probabilities [n])
+    of a block -> the filter's confidence [n] that each position holds its final token.
     """
     chosen, trained = lane.parameters["filter"], lane.models["target"].heads.get("filter")
     if chosen == "oracle":
@@ -47,8 +47,9 @@ def filter_of(lane: Lane, canvas: Canvas) -> Filter:
 
 
 def stepwise(lane: Lane, canvas: Canvas) -> dict[int, int]:
-    """Position -> token of a canvas filled one token per forward, the surest of the block, up to the block
-    that holds an end of text. Counts as lens forwards: a real lane could not know this.
+    """Position -> token of a canvas that is filled one token per forward, the surest of the block, up to the
+    block that holds an end of text. The forwards count as lens forwards: a real lane could not know this
+    text.
     """
     copy = replace(canvas, tokens=list(canvas.tokens))
     for low, high in blocks(copy, lane.parameters["block_length"]):
@@ -68,8 +69,7 @@ def end_of_text(
     guessed: Guess, accepted: list[int], eos: frozenset[int], min_confidence: float
 ) -> int | None:
     """The position after which EoTP cuts the canvas, None for nowhere: the first accepted end of text, else
-    the one of the guessed ends of text that has the highest probability, if that is at least
-    `min_confidence`.
+    the most probable guessed end of text, if its probability is at least `min_confidence`.
     """
     ends = [i for i, token in enumerate(guessed.tokens) if token in eos]
     if first := [i for i in ends if i in accepted]:

@@ -24,7 +24,7 @@ ANCHOR, BRANCH = "canvas anchor", "canvas {}"  # levels of their cells, a branch
 
 @dataclass
 class Branch:
-    """A canvas to be weighed: the current one, with one more token at `filled` unless it is the anchor. The
+    """A canvas to be scored: the current canvas, with one more token at `filled` unless it is the anchor. The
     token had this `confidence` when it was guessed.
     """
 
@@ -112,7 +112,8 @@ def look_ahead(
     lane: Lane, canvas: Canvas, low: int, high: int, branches: list[Branch], last: Guess | None, tau: float
 ) -> Guess:
     """One forward over the branches, of which the first is the anchor, the canvas as it stands. Fills the
-    token of the winner, guessed in `last`, and what is sure on its canvas; returns the winner's guess.
+    token of the winner, guessed in `last`, and the masks that are sure on its canvas; returns the winner's
+    guess.
     """
     for slot, branch in enumerate(branches[1:]):
         ((position, token),) = branch.filled.items()

@@ -19,8 +19,8 @@ from decoders.strategy import Part
 
 
 def block_sees(finished: int, block: int) -> torch.Tensor:
-    """Which see which [N, N]: finished tokens those before them, the block all finished ones and all of
-    itself.
+    """Which position sees which [N, N]: finished tokens see those before them, the block sees all finished
+    tokens and all of itself.
     """
     sees = torch.ones(finished + block, finished + block, dtype=torch.bool).tril()
     sees[finished:] = True
@@ -69,9 +69,10 @@ def set_block(lane: Lane) -> Iterator[None]:
     3. Step 2 repeats until the block is full or the text has ended.
     4. The finished block enters the cache by being read causally, in the first forward of the next block.
 
-    With gamma 0 every forward fills one mask, with a large gamma a block takes one forward. That a finished
-    block is read together with the next one is our reading of the paper's figure. The authors fine-tune
-    models of 8 billion parameters with blocks of 16; here it is a small one, trained with blocks of 2 to 16.
+    With gamma 0 every forward fills one mask; with a large gamma a block takes one forward. That a finished
+    block is read together with the next one is our interpretation of the paper's figure. The authors
+    fine-tune models of 8 billion parameters with blocks of 16; here it is a small one, trained with blocks of
+    2 to 16.
     """
     length, gamma, temperature = (lane.parameters[name] for name in ("block_length", "gamma", "temperature"))
     canvas, cached = empty(lane), 0

@@ -85,8 +85,8 @@ def wedlm(lane: Lane) -> Iterator[None]:
        tau. Masks below tau are filled; if there is none, the one with the smallest value.
 
     Each token is read at least twice, as a mask and as itself: tokens cached per token read is at most 1/2,
-    where it is 1 for ordinary decoding. Here a token is output as soon as there is no mask before it;
-    the authors' loop outputs it one forward later, when it enters the cache. Their model has 8 billion
+    where it is 1 for ordinary decoding. Here a token is output as soon as there is no mask before it; the
+    authors' loop outputs the token one forward later, when it enters the cache. Their model has 8 billion
     parameters; here it is a small one. They also filter tokens by top-k and top-p before drawing.
     """
     names = ("window", "tau", "distance_penalty", "temperature")
