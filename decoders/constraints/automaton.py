@@ -60,7 +60,7 @@ class OfBytes(Constraint):
     """A constraint whose language an automaton reads."""
 
     def __init__(self, automaton: Automaton, vocabulary: Vocabulary, whole: bool = False):
-        """whole: only tokens after which the text may end."""
+        """whole: allow only tokens after which the text may end."""
         self.automaton, self.words, self.whole = automaton, vocabulary, whole
         self.vocabulary, self.trie = vocabulary.size, trie_of_bytes(vocabulary)
         self.special = set(vocabulary.special)
@@ -104,7 +104,9 @@ class OfBytes(Constraint):
         return self.automaton.may_end(state)
 
     def forced(self, state: Hashable) -> list[int]:
-        """Tokens that stand alone. All spellings of a forced text are allowed, so most runs end at once."""
+        """Tokens that are the only allowed one. All spellings of a forced text are allowed, so most runs end
+        at once.
+        """
         run = []
         while not self.may_end(state) and int((allowed := self.allowed(state)).sum()) == 1:
             run.append(int(allowed.nonzero()[0, 0]))

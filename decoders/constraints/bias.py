@@ -1,15 +1,16 @@
 """How far a mask bends the model's distribution at each token of a lane: recorded for the view Bias.
 
 Under a mask a token v follows s with p(v|s) / Z(s), Z being the mass of all allowed tokens. The model itself,
-among texts that the constraint allows, writes it with p(v|s) c(sv) / c(s): c is the probability that what the
-model writes after a prefix is allowed as a whole (Park et al. 2024, Grammar-Aligned Decoding). A text that
-reaches the lane's limit counts as allowed as far as it goes. p is the model at the lane's temperature, before
-other processors.
+among texts that the constraint allows, writes v with p(v|s) c(sv) / c(s), where c is the probability that the
+whole text that the model writes after a prefix is allowed (Park et al. 2024, Grammar-Aligned Decoding). A
+text that reaches the lane's limit counts as allowed as far as it goes. p is the model at the lane's
+temperature, before other processors.
 
 c is exact where all prefixes of allowed texts can be listed. Elsewhere it is the mean weight of masked texts,
 which is right on average (Lipkin et al. 2025, AWRS, whose estimates of Z are not needed where there are
-masks). As many are drawn after each likely token, and after all others together; those that begin as the
-output continues count again at its next token, since from there on they are masked texts like any others.
+masks). The same number of texts is drawn after each likely token, and after all other tokens together. Texts
+that begin as the output continues are used again at its next token, since from there on they are masked texts
+like any others.
 """
 
 import math
@@ -41,8 +42,8 @@ ROWS = 128  # prefixes that one forward reads
 
 @dataclass(frozen=True)
 class Future:
-    """c after a token: its mean and standard error (0 if exact), and of how many equal weights the drawn
-    texts are worth (0 if none was drawn).
+    """c after a token: its mean and standard error (0 if exact), and the effective sample size of the drawn
+    texts, `worth` (0 if none was drawn).
     """
 
     mean: float
@@ -93,8 +94,8 @@ class Distributions:
         return sum(abs(self.masked[key] - self.true[key]) for key in self.masked) / 2
 
     def table(self, node: int, token: int, texts: int) -> Table:
-        """What a trace says of them at the node of the token that was taken. texts: as many were drawn after
-        each named token; 0 if c is exact.
+        """The event about both distributions, at the node of the token that was taken. texts: how many were
+        drawn after each named token; 0 if c is exact.
         """
         parts = {"kept": self.kept, "allowed": self.allowed.mean, "after": self.futures[token].mean}
         rows = []
@@ -109,15 +110,15 @@ class Distributions:
 
 
 class BiasRecord(Observer):
-    """Records both distributions at each token that a lane commits under a constraint. Prefixes stand in a
-    tree of their own, which the target reads by a scorer of its own: the lane's work counts the same.
+    """Records both distributions at each token that a lane commits under a constraint. Prefixes have their
+    own tree, which the target reads with its own scorer, so the counts of the lane's work do not change.
     """
 
     def __init__(self, lane: Any):
         self.lane, self.full, self.scorer = lane, False, None
 
     def begin(self) -> None:
-        """Before the first token: a strategy may have set the lane's constraint itself."""
+        """Sets up the record at the first token, since a strategy may have set the lane's constraint itself."""
         lane = self.lane
         self.texts, self.tree = lane.parameters[TEXTS], Tree(lane.tree.tokens[: lane.tree.trunk])
         self.states = States(lane.constraint.constraint, self.tree, len(lane.trace.prompt), lane.eos)
@@ -148,8 +149,8 @@ class BiasRecord(Observer):
             lane.note(f"The bias of the mask is measured no further. {full}")
 
     def measure(self, node: int, token: int) -> None:
-        """Records both distributions where the output stands; nothing if the token is none that the mask
-        allows, or if all drawn texts weigh nothing.
+        """Records both distributions at the end of the output; nothing if the mask forbids the token, or if
+        all drawn texts have weight 0.
         """
         if self.at not in self.exact:
             self.list_all()
@@ -194,12 +195,12 @@ class BiasRecord(Observer):
             )
 
     def known(self, node: int, token: int) -> float:
-        """c after a token, where that was found exactly; 1 after the last one of a text."""
+        """c after a token, if it was found exactly; 1 after the last token of a text."""
         return self.exact.get(self.below.get((node, token), -1), 1.0)
 
     def beginnings(self) -> list[int] | None:
-        """The prefixes of all allowed texts below the output that are not whole, parents first; None if
-        they are too many. Asks the constraint alone.
+        """The incomplete prefixes of all allowed texts below the output, parents first; None if there are too
+        many. Asks only the constraint.
         """
         listed = [self.at]
         for node in listed:
@@ -231,7 +232,9 @@ class BiasRecord(Observer):
     def drawn_futures(
         self, mass: dict[Any, float], tokens: torch.Tensor, rest: torch.Tensor
     ) -> dict[Any, Future]:
-        """c after each token, from the weights of masked texts after it; all grow in the same forwards."""
+        """c after each token, estimated from the weights of masked texts after it; all texts grow in the same
+        forwards.
+        """
         texts: dict[Any, list[tuple[int, int]]] = {key: [] for key in mass}  # (prefix, end) of each
         for end in self.ends:
             first = self.tree.path(end)[self.tree.depths[self.at] + 1]
@@ -255,8 +258,8 @@ class BiasRecord(Observer):
         return whole | {key: Future.of([self.weight(*text) for text in some]) for key, some in drawn.items()}
 
     def draw(self, starts: list[int]) -> list[int]:
-        """Draws a masked text below each of these nodes, and says where it ends: it is whole, or nothing that
-        is allowed has any probability.
+        """Draws a masked text below each of these nodes and returns its last node: there it is whole, or all
+        allowed tokens have probability 0.
         """
         at, depth = list(starts), self.tree.depths[self.at]
         growing = list(range(len(at)))
@@ -270,7 +273,7 @@ class BiasRecord(Observer):
         return at
 
     def weight(self, start: int, end: int) -> float:
-        """The product of what the mask kept along a drawn text, after its prefix."""
+        """The product of the allowed mass Z along a drawn text, after its prefix; 0 if the text is not whole."""
         if not self.is_whole(end):
             return 0.0
         along = self.tree.path(end)[self.tree.depths[start] : -1]
@@ -291,7 +294,7 @@ class BiasRecord(Observer):
         return own or self.states.over(node) or stopping.stopped(self.tree, bytes_of, stops, node)
 
     def row_of(self, nodes: list[int]) -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
-        """Of each node the allowed tokens and their probabilities [A], which need not sum to 1."""
+        """The allowed tokens after each node and their probabilities [A], which need not sum to 1."""
         missing = [node for node in nodes if node not in self.rows]
         for first in range(0, len(missing), ROWS):
             self.read(missing[first : first + ROWS])
@@ -313,7 +316,7 @@ class BiasRecord(Observer):
             self.lane.record(Forward("target", "lens", start=start, seconds=seconds, **counts))
 
     def move(self, token: int) -> None:
-        """The output continues with a token: what does not begin with it is dropped."""
+        """The output continues with a token: texts and rows that do not begin with it are dropped."""
         self.at = self.child(self.at, token)
         depth = self.tree.depths[self.at]
 
@@ -336,7 +339,7 @@ class BiasRecord(Observer):
 
 
 def bias_problem(parameters: dict[str, Any], models: dict[str, Any]) -> str | None:
-    """Why the bias cannot be measured with these models, as a sentence; None if it can, or is not asked."""
+    """Why the bias cannot be measured with these models, as a sentence; None if it can be, or if it is off."""
     target = models["target"]
     if not parameters.get(MEASURE) or parameters.get("constraint", NONE) == NONE:
         return None

@@ -34,7 +34,9 @@ class Constraint(Protocol):
         """The state after one more token, None if the token is not allowed."""
 
     def accepts(self, state: Any, token: int) -> bool:
-        """Whether one token may follow, without a mask of all; none that ends a text is asked."""
+        """Whether one token may follow, without computing the mask of all; never called for a token that ends
+        a text.
+        """
 
     def may_end(self, state: Any) -> bool:
         """Whether the text is allowed as it stands."""
@@ -93,8 +95,8 @@ class States:
         return FORBIDDEN if below is None else below
 
     def mask(self, node: int) -> torch.Tensor | None:
-        """Truth values [V]: which tokens may follow a node, ends of text included. None where the constraint
-        says nothing, or has nothing left to say since a token before was not allowed.
+        """Truth values [V]: which tokens may follow a node, ends of text included. None if the constraint
+        does not apply there, or no longer applies because an earlier token was not allowed.
         """
         if node not in self.masks:
             state = self.at(node)
@@ -107,7 +109,7 @@ class States:
         return self.masks[node]
 
     def allows(self, node: int, token: int) -> bool:
-        """Whether one token may follow a node; the others are not asked."""
+        """Whether one token may follow a node; the other tokens are not checked."""
         state = self.at(node)
         if state is FREE or state is FORBIDDEN:
             return True  # as without a mask
@@ -129,7 +131,7 @@ class States:
         return self.constraint.may_end(self.at(node))
 
     def over_after(self, node: int, token: int) -> bool:
-        """The same for a token after a node, before it has a node of its own."""
+        """The same after one more token, before that token has a node of its own."""
         if self.eos:
             return False
         state = self._below(self.at(node), token)
@@ -149,8 +151,8 @@ class States:
 
 
 def masked(scores: torch.Tensor, masks: list[torch.Tensor | None]) -> torch.Tensor:
-    """Scores [N, V] with -inf where a row's mask [V] forbids the token. A model may have rows more or fewer
-    than the constraint has tokens: those that no token uses are forbidden.
+    """Scores [N, V] with -inf where a row's mask [V] forbids the token. A model may have more or fewer rows
+    than the constraint has tokens: rows that no token uses are forbidden.
     """
     left = scores.clone()
     width = scores.shape[-1]

@@ -1,6 +1,6 @@
 """A process in which native code may hang or crash: it is killed, and the next request starts another one.
 
-It answers a line of JSON for each line of JSON.
+It answers each line of JSON with a line of JSON.
 """
 
 import json
@@ -18,7 +18,7 @@ OUT_OF_TIME = -getattr(signal, "SIGPROF", 0)  # how a process ends that has used
 
 
 class EngineProcess:
-    """`python -m module`, for one engine. `seconds` is what the clock may say of one answer."""
+    """`python -m module`, for one engine. `seconds` is the limit on the clock for one answer."""
 
     def __init__(self, module: str, engine: str, seconds: float, too_long: str):
         self.module, self.seconds = module, seconds
@@ -50,7 +50,7 @@ class EngineProcess:
         return {}
 
     def send(self, request: Any, seconds: float, too_long: str = "") -> dict:
-        """As `ask`, of a process that runs; too_long: what is said if this request takes too long."""
+        """As `ask`, for a process that runs already; too_long: the sentence if this request takes too long."""
         too_long = too_long or self.too_long
         if self.process is None:  # it went over what was sent before
             return {"problem": self.crashed}
@@ -78,8 +78,9 @@ class EngineProcess:
 
 
 def limit_computing(seconds: float) -> None:
-    """From the process itself: ends it when it has computed this long, even in native code; 0 for no limit. A
-    busy machine makes it no shorter. Where there is no such timer, the clock of `EngineProcess` alone counts.
+    """Called in the process itself: ends it once it has used this much CPU time, even in native code; 0 for
+    no limit. A busy machine does not shorten the limit. On a system without such a timer, only the clock of
+    `EngineProcess` counts.
     """
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)

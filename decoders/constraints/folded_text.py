@@ -1,7 +1,7 @@
-"""Text as the lists of words read it: without case, whatever the spelling of its accents.
+"""Text as the lists of words compare it: without case, and with accents spelled in one way.
 
-Unicode's canonical caseless matching: characters are taken apart, marks stand in their canonical order, and
-case is folded, which may change the length (ß is ss). A typographic apostrophe is a plain one.
+This is Unicode's canonical caseless matching: characters are decomposed, marks are put into canonical order,
+and case is folded, which may change the length (ß becomes ss). A typographic apostrophe becomes a plain one.
 """
 
 from functools import cache

@@ -32,7 +32,7 @@ def with_words(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constraint:
 
 
 def with_members(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constraint:
-    """Members and calls as the typed declarations and those of the prompt have them."""
+    """Python whose members and calls agree with the typed declarations and those of the prompt."""
     members, call = monitored(typed)
     dots = MemberMonitor(vocabulary, members, prompt)
     return Intersection([dots, ArgumentMonitor(vocabulary, call, prompt)])

@@ -1,7 +1,7 @@
 """Labels of a fixed list, one after another with a separator between them, each at most once.
 
-Buchner et al. (2024), Prompt Tuned Embedding Classification: its search of a trie of labels. The state holds
-what was used, so that each beam has a list of its own.
+The search of a trie of labels in Buchner et al. (2024), Prompt Tuned Embedding Classification. The state
+holds the labels used so far, so that each beam has a list of its own.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ def labels_of(typed: str) -> list[str]:
 
 
 class LabelState(NamedTuple):
-    """`used`: labels that are complete, by number; `at`: what stands of the next one, or of its separator."""
+    """`used`: the numbers of the complete labels; `at`: the text so far of the next label or its separator."""
 
     used: frozenset[int]
     at: bytes

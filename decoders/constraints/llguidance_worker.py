@@ -1,10 +1,10 @@
-"""llguidance first compiles a typed text in a separate process: some make it hang, or overrun its stack,
-which would end the whole program. Texts that pass are compiled once more in the program's own process.
+"""llguidance first compiles a typed text in a separate process, since some texts make it hang or overflow its
+stack, which would end the whole program. Texts that pass are compiled again in the program's own process.
 
 `python -m decoders.constraints.llguidance_worker` answers lines of JSON: ["try", number of a vocabulary,
-kind, text, white space], or, where it says that it does not know the vocabulary, ["vocabulary", number,
-tokens, special tokens, ends of text, kind, text, white space]. It makes the matcher and reads a few tokens,
-with a quarter of the stack that the program's threads have.
+kind, text, white space]. If it answers that it does not know the vocabulary, the request is ["vocabulary",
+number, tokens, special tokens, ends of text, kind, text, white space]. It makes the matcher and reads a few
+tokens, with a quarter of the stack that the program's threads have.
 """
 
 import hashlib
@@ -41,8 +41,8 @@ _process = EngineProcess(
 
 
 def tried(kind: str, typed: str, vocabulary: Vocabulary, white_space: str) -> None:
-    """Raises ConstraintProblem with one sentence if llguidance hangs or crashes over a text. What it refuses
-    in an orderly way passes.
+    """Raises ConstraintProblem with one sentence if llguidance hangs or crashes over a text. A text that it
+    refuses with an error passes here.
     """
     passed = vocabulary.made.setdefault("passed", OrderedDict())
     key = hashlib.sha256(json.dumps([kind, typed, white_space]).encode()).digest()

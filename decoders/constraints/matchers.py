@@ -1,6 +1,6 @@
 """Turns a typed text into llguidance's form of the grammar, and a matcher of it.
 
-Imports no torch, so that a process of its own starts at once.
+Does not import torch, so that a separate process starts quickly.
 """
 
 import itertools
@@ -71,8 +71,8 @@ REWORDED = (  # what engines say of options and parts that a person cannot see
 
 
 class Vocabulary:
-    """The tokens of a model as a grammar reads them: their bytes, which end a text, which are no text, and
-    how a text is cut into them.
+    """The tokens of a model as a grammar reads them: their bytes, which of them end a text, which of them are
+    not text, and how a text is cut into them.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ def no_text(vocabulary: Vocabulary) -> str:
 
 
 def worded(reason: str) -> str:
-    """What an engine says, without what only its own users know."""
+    """An engine's message in words that need no knowledge of the engine."""
     for said, ours in REWORDED:
         reason = re.sub(said, ours, reason)
     return said_by(reason, LONGEST)
@@ -221,7 +221,7 @@ class _Wrapped:
         return self._longest_first(spelled)  # WordPiece and others begin a text with the start of a word
 
     def _longest_first(self, text: bytes) -> list[int]:
-        """The longest token that the rest of a text begins with, again and again."""
+        """Tokens of a text, greedily: always the longest token with which the rest begins."""
         found, at = [], 0
         while at < len(text):
             ends = range(min(len(text), at + self.longest), at, -1)

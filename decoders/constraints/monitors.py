@@ -1,7 +1,7 @@
 """Monitors: static analysis beside the decoder, asleep until a dot or a bracket, then limiting what follows.
 
-Agrawal et al. (2023), Guiding Language Models of Code with Global Context using Monitors. What an object has
-comes from an analysis, such as object_language.py.
+Agrawal et al. (2023), Guiding Language Models of Code with Global Context using Monitors. The members of an
+object come from an analysis, such as object_language.py.
 """
 
 import re
@@ -30,7 +30,9 @@ Members = Callable[[str], frozenset[str] | None]
 
 
 class Watch(NamedTuple):
-    """The text so far; `rest`: what the name under way may still be, None while the monitor sleeps."""
+    """The text so far; `rest`: the possible endings of the unfinished name, None while the monitor is
+    inactive.
+    """
 
     text: bytes
     rest: frozenset[bytes] | None
@@ -41,7 +43,7 @@ def decoded(text: bytes) -> str:
 
 
 class MemberMonitor(Constraint):
-    """A constraint: after a dot stands a member that exists."""
+    """A constraint: only a member that exists may follow a dot."""
 
     def __init__(
         self, vocabulary: Vocabulary, members: Members, prompt: bytes = b"", mode: str = "every character"
@@ -57,7 +59,9 @@ class MemberMonitor(Constraint):
         ]
 
     def start(self) -> Watch:
-        """Woken by a dot at the end of the prompt, or in a name that the prompt has begun after one."""
+        """The state after the prompt: active if the prompt ends with a dot, or with an unfinished name after
+        a dot.
+        """
         if not self.every:
             return self._woken(self.prompt) or Watch(self.prompt, None)
         name = 0
@@ -104,7 +108,7 @@ class MemberMonitor(Constraint):
 
     @staticmethod
     def _fits(rest: frozenset[bytes], spelling: bytes) -> bool:
-        """Whether a token begins a name, or goes over its end with a character that ends names."""
+        """Whether a token begins a name, or completes one and continues with a character that ends names."""
         return any(
             name.startswith(spelling)
             or (spelling.startswith(name) and len(spelling) > len(name) and spelling[len(name)] in BREAKS)
@@ -153,7 +157,9 @@ class MemberMonitor(Constraint):
 
 @dataclass(frozen=True)
 class Bracket:
-    """One that is open: of a call with a known signature, or of anything else; `commas` are its own."""
+    """An open bracket: of a call with a known signature, or of anything else. `commas`: those directly inside
+    it.
+    """
 
     signature: tuple[int, int] | None
     commas: int = 0
@@ -251,8 +257,9 @@ USED = re.compile(rf"\.({NAME})\b")
 
 
 def names_used(project: str, text: str, begin: int) -> list[tuple[int, int]]:
-    """(where the name is declared, where it is used) of the names after dots that end in `text` from the
-    place `begin` on, as places of characters in the text. Names declared in `project` have no place in it.
+    """For each name after a dot that ends in `text` at the position `begin` or later: (where it is declared,
+    where it is used), as positions of characters in the text. Names declared in `project` have no position in
+    it.
     """
     pairs, above = [], len(project) + 1
     lines = (project + "\n" + text).split("\n")

@@ -1,11 +1,10 @@
 """A small static analysis of Python: which members an object has, and how many arguments a call takes.
 
-It reads declarations line by line, so that a text which is still being written can be read too: classes with
-fields and methods, enums, functions, and variables whose type is written or follows from what they are given.
-A comment in a class may declare in which order its methods are called (its typestate), such as
-`# protocol: start -> open; open -> read, close; read -> read, close`. It knows nothing of imports, of
-inheritance but from Enum, of code that changes types, or of branches: calls count in the order of the lines.
-Knows texts only.
+It reads declarations line by line, so that it can read unfinished text too: classes with fields and methods,
+enums, functions, and variables whose type is declared or follows from the value assigned to them. A comment
+in a class may declare in which order its methods are called (its typestate), such as `# protocol: start ->
+open; open -> read, close; read -> read, close`. The analysis ignores imports, inheritance other than from
+Enum, code that changes types, and branches: calls count in the order of their lines.
 """
 
 import keyword
@@ -29,7 +28,7 @@ START = "start"  # the state of a new object
 
 @dataclass
 class Signature:
-    """How many arguments a call may have, and the class of what it gives, None if unknown."""
+    """How many arguments a call may have, and the class of its result, None if unknown."""
 
     min_arguments: int
     max_arguments: int
@@ -56,7 +55,7 @@ def protocol_of(text: str) -> dict[str, frozenset[str]]:
 
 
 def signature(arguments: str, gives: str | None) -> tuple[Signature, dict[str, str]]:
-    """What a list of parameters says: (how many, name -> class of those with one)."""
+    """The meaning of a list of parameters: (how many there are, name -> class of the annotated ones)."""
     pieces = [piece.strip() for piece in arguments.split(",") if piece.strip()]
     pieces = [piece for piece in pieces if piece not in ("self", "cls")]
     starred = any(piece.startswith("*") for piece in pieces)
@@ -76,7 +75,7 @@ def ordered(record: Record) -> frozenset[str]:
 
 
 class Analysis:
-    """What a text declares. `lines` are read in their order; the last one may be unfinished."""
+    """The declarations of a text. `lines` are read in their order; the last one may be unfinished."""
 
     def __init__(self, text: str):
         self.records: dict[str, Record] = {}
@@ -130,7 +129,7 @@ class Analysis:
             self.variables.pop(name, None)
 
     def class_of(self, chain: str) -> str | None:
-        """The class of what an expression such as `a.b(c).d` gives, None if it is not known."""
+        """The class of the value of an expression such as `a.b(c).d`, None if it is not known."""
         kind: str | None = None
         for place, piece in enumerate(re.findall(rf"{NAME}{CALL}", chain)):
             name, called = piece.partition("(")[0], "(" in piece
@@ -157,7 +156,7 @@ class Analysis:
 
     def members(self, chain: str, line: str = "") -> frozenset[str] | None:
         """The members that may follow a dot after an expression; none if its class is not known, and None if
-        its protocol lets nothing follow. line: what stands in front of the expression in its own line.
+        its protocol lets nothing follow. line: the text before the expression in its own line.
         """
         record = self.records.get(self.class_of(chain) or "")
         if record is None:

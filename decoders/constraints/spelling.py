@@ -6,8 +6,8 @@ from decoders.constraints.kinds import vocabulary_of
 
 
 def spelt(model: Any, eos: frozenset[int], before: bytes, text: str) -> list[int]:
-    """The tokens of a text after the bytes `before`: with a space before it unless those end in white space,
-    or the model has no token for a space.
+    """The tokens of a text after the bytes `before`, with a space in front unless `before` ends in white
+    space or the model has no token for a space.
     """
     cut, tokens = vocabulary_of(model, eos).cut, []
     if before and not before[-1:].isspace():

@@ -1,6 +1,6 @@
-"""A closed set of token sequences as a trie: what may follow is what some sequence continues with.
+"""A closed set of token sequences as a trie: a token may follow if some sequence continues with it.
 
-Labels that may be listed one after another, each once, are in labels.py.
+Lists of labels, each used at most once, are in labels.py.
 """
 
 from collections.abc import Iterable

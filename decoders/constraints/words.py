@@ -1,8 +1,9 @@
 r"""Words that the text must not contain, and words that it must: whole words, in any case.
 
-A word is a run of letters, numbers and underscores of any script, with their marks; an apostrophe or a
-hyphen ends one, as `\w` of Python's `re` has it. Case and accents are compared as folded_text.py says. A
-character may be split over tokens: its bytes are held until it is whole; what never becomes one is no letter.
+A word is a run of letters, numbers and underscores of any script, with their marks; an apostrophe or a hyphen
+ends one, as `\w` of Python's `re` has it. Case and accents are compared as folded_text.py says. A character
+may be split over tokens: its bytes are held until it is complete, and bytes that never form a character count
+as no letter.
 
 No token may end where a forbidden word is complete: else the mask would only make the model glue letters to
 it. So a longer word that begins with a forbidden one is allowed where one token holds both. Required words
@@ -71,9 +72,9 @@ def groups_of(typed: str) -> list[list[str]]:
 
 
 class Reading(NamedTuple):
-    """What could become a word: (number of the word, letters of it that stand) pairs, and the marks that
-    stand after these letters, in any order; whether a word may begin with the next character; the first bytes
-    of a character.
+    """The words that the text may be in the middle of: `begun` holds (number of the word, how many of its
+    letters are written) pairs, and `marks` the marks after these letters, in any order. `fresh`: whether a
+    word may begin with the next character; `held`: the first bytes of an unfinished character.
     """
 
     begun: frozenset[tuple[int, int]] = frozenset()
@@ -83,7 +84,7 @@ class Reading(NamedTuple):
 
 
 class WordReader:
-    """Reads bytes, and finds words of a list; their numbers are its findings."""
+    """Reads bytes and finds words of a list; it reports their numbers."""
 
     def __init__(self, words: list[str]):
         self.words = [folded(word) for word in words]
@@ -119,7 +120,7 @@ class WordReader:
         return Reading(self._further(begun, letters), "", not inside), found
 
     def _settled(self, state: Reading) -> frozenset[tuple[int, int]]:
-        """What stands with its marks."""
+        """The unfinished words, once their marks are read."""
         return self._further(state.begun, "".join(map(folded_part, in_order(state.marks))))
 
     def _further(self, begun: frozenset[tuple[int, int]], text: str) -> frozenset[tuple[int, int]]:
@@ -127,11 +128,11 @@ class WordReader:
         return frozenset((n, end) for n, at, end in further if self.words[n][at:end] == text)
 
     def whole(self, state: Reading) -> frozenset[int]:
-        """Which words stand if the text ends here."""
+        """Which words are complete if the text ends here."""
         return frozenset(number for number, at in self._settled(state) if at == len(self.words[number]))
 
     def may_complete(self, state: Reading) -> bool:
-        """Whether what stands could become a word; what begins later is not meant."""
+        """Whether an unfinished word could become a word of the list; words that begin later do not count."""
         return bool(state.begun) or (state.fresh and state.held in self.starts)
 
     def _first_characters(self) -> frozenset[bytes]:
@@ -175,7 +176,7 @@ class ForbiddenWords(OfBytes):
         return allowed
 
     def _completing(self, state: Reading) -> list[int]:
-        """The tokens that may complete what stands."""
+        """The tokens that may complete an unfinished word."""
         stack, tokens = [(self.trie, state)], []
         while stack:
             node, at = stack.pop()
@@ -204,8 +205,8 @@ def text_tokens(vocabulary: Vocabulary) -> torch.Tensor:
 
 
 class WithWords:
-    """An automaton of all texts that have a word of each group; see `automaton.Automaton`. A state is the
-    numbers of the groups that are met, and what could become a word.
+    """An automaton of all texts that have a word of each group; see `automaton.Automaton`. A state consists
+    of the numbers of the groups that are met, and the reader's state.
     """
 
     def __init__(self, groups: list[list[str]]):

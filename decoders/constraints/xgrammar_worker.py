@@ -3,7 +3,7 @@
 `python -m decoders.constraints.xgrammar_worker` answers lines of JSON: the first names the vocabulary, then
 ["compile", kind, text, white space], ["advance", state, token] and ["drop", states]. An answer holds a new
 state with what may follow it, or a complaint; that of a compiled text also has xgrammar's warnings. Limits
-are of computing time: a busy machine makes them no shorter.
+are in CPU time, so a busy machine does not shorten them.
 """
 
 import base64
@@ -33,7 +33,7 @@ SPELLING = {  # between the parts of JSON
 
 
 def compiled(kind: str, typed: str, white_space: str, compiler) -> Any:
-    """What a compiler of xgrammar makes of it. Raises its RuntimeError."""
+    """The grammar that xgrammar's compiler makes of the typed text. Raises its RuntimeError."""
     match kind:
         case "json_schema":
             return compiler.compile_json_schema(typed, strict_mode=False, **SPELLING[white_space])
@@ -51,7 +51,9 @@ def quoted(text: str) -> str:
 
 
 class Worker(EngineProcess):
-    """A process with xgrammar for one vocabulary. A state belongs to one of its lives."""
+    """A process with xgrammar for one vocabulary. States are lost when it ends: each belongs to one of its
+    `lives`.
+    """
 
     def __init__(self, tokens: list[bytes], ends: list[int]):
         module = packages.full("decoders.constraints.xgrammar_worker")
@@ -65,7 +67,7 @@ class Worker(EngineProcess):
         return self.send(self.first, CLOCK * START_SECONDS, SLOW_START)
 
     def send(self, request: Any, seconds: float, too_long: str = "") -> dict:
-        """Says first which states nothing holds any more."""
+        """First tells the process which states are no longer needed."""
         if self.dropped:
             dropped, self.dropped = self.dropped, []
             super().send(["drop", dropped], self.seconds)
@@ -73,7 +75,7 @@ class Worker(EngineProcess):
 
 
 def warnings_in(log) -> list[str]:
-    """What xgrammar has warned of in its log, each once; the log is then empty."""
+    """The warnings in xgrammar's log, each once; empties the log."""
     log.seek(0)
     said = log.read().decode("utf-8", "replace")
     log.seek(0)

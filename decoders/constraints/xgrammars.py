@@ -127,5 +127,5 @@ def unchecked_in(schema: object) -> set[str]:
 
 
 def reason(text: str) -> str:
-    """What an error of xgrammar says, without where in its own source it arose."""
+    """The message of an xgrammar error, without the place in xgrammar's source."""
     return re.sub(r"^\[[^]]*\] \S+: ", "", text.strip().split("\n")[0])

@@ -1,6 +1,6 @@
 """What a policy measures on a model before it is used: keys and values of text that the model writes itself.
 
-Calibration text is drawn from the model, so that a memory needs no corpus; the papers take a corpus.
+Calibration text is drawn from the model, so that a memory needs no corpus; the papers use one.
 """
 
 import weakref

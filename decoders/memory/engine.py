@@ -1,7 +1,7 @@
 """The engine of a lane with a memory: the model's own, whose forwards read through a policy.
 
-Its slots are its own, one pool per scorer: what is compressed for one lane is never read by another, nor does
-it share a prompt or a forward with others.
+Its slots are its own, one pool per scorer. No other lane reads what is compressed for this lane, and the lane
+shares neither prompts nor forwards with others.
 """
 
 import importlib
@@ -28,7 +28,7 @@ REPEATED = 8  # times that a token is read to find out how positions are built i
 
 
 class MemoryEngine(Engine):
-    """`base` with a memory. Attaching makes a pool and a policy of their own. learned: what was trained for
+    """`base` with a memory. Each attached scorer gets its own pool and policy. learned: what was trained for
     the policy. Raises Refusal with one sentence if the policy cannot be used on this model.
     """
 
@@ -63,7 +63,7 @@ class MemoryEngine(Engine):
         return MemoryScorer(own, tree, self.make(self.shape, self.parameters))
 
     def gives(self, capability: Capability) -> bool:
-        """As the model's engine, but for attention weights, which are read of whole slots."""
+        """As the model's engine, except for attention weights, which are computed over whole slots."""
         return capability is not Capability.ATTENTION and super().gives(capability)
 
     def forward(self, request: ForwardRequest, pause=None) -> Batch:
@@ -123,7 +123,7 @@ class MemoryScorer(Scorer):
         return Reading(slots, rows, columns.write, columns.read, prompt, protected, biased)
 
     def _slots(self) -> Slots:
-        """The pool with what is known of its slots, as long as the pool is now."""
+        """The pool with the biases and depths of its slots, extended to the pool's present size."""
         pool, kept = self.cache.pool, self.slots_kept
         if pool is None:
             raise Refusal("A memory needs layers of one shape, which this model lacks; choose memory none.")
@@ -175,11 +175,11 @@ class MemoryScorer(Scorer):
         return self.trunk.evaluated if node < self.tree.trunk else self._is_whole(node)
 
     def attention(self, nodes: list[int]) -> None:
-        """Not read: weights of whole slots would not be what the policy saw."""
+        """Not available: weights over whole slots would not show what the policy saw."""
         return None
 
     def release(self, nodes: list[int]) -> None:
-        """Gives slots back as they came: neither hidden nor weighted."""
+        """Frees the slots and resets their biases, so that they are neither hidden nor weighted."""
         freed = [self.slots[n] for n in nodes if n in self.slots]
         if freed and self.slots_kept is not None:
             with torch.inference_mode():
@@ -191,7 +191,7 @@ class MemoryScorer(Scorer):
         return self.policy.states(self.settled)
 
     def kept_bytes(self) -> tuple[float, float]:
-        """Of the committed places that were read: in the compressed form, and in the full cache."""
+        """Bytes of the committed places that were read: in the compressed form, and in the full cache."""
         return self.policy.kept_bytes(self.settled), self.settled * self.engine.shape.slot_bytes
 
 

@@ -1,8 +1,8 @@
 """FlowCut (2025), ported from the tokens of an image to those of a prompt.
 
-The reader is the prompt's last token (in the original, the image's class token, and inside the language model
-the last token of the instruction). While the prompt is read, tokens to which the reader pays little attention
-are dropped, layer by layer: the layers above no longer see them.
+The reader is the prompt's last token. In the original it is the image's class token or, inside the language
+model, the last token of the instruction. While the prompt is read, tokens that get little attention from the
+reader are dropped, layer by layer: the layers above no longer see them.
 """
 
 import math

@@ -1,8 +1,8 @@
 """GEAR (Kang et al. 2024): X is about D + S + L, few bits, with outliers stored separately and a low-rank
 error.
 
-The prompt is compressed as one block, later tokens in blocks of a buffer. In few bits stand groups of tokens
-within one channel of the keys, groups of channels within one token of the values.
+The prompt is compressed as one block, later tokens in blocks of a buffer. Keys are quantised in groups of
+tokens within one channel, values in groups of channels within one token.
 """
 
 import torch
@@ -16,8 +16,8 @@ EXACT = 16  # bits from which on numbers are stored unchanged
 
 
 def quantised(x: torch.Tensor, bits: int, group: int) -> torch.Tensor:
-    """What x [..., n] is after asymmetric rounding to 2^bits levels between the extremes of each group of
-    numbers; the last group may be shorter. A constant group gives its constant.
+    """x [..., n] after asymmetric rounding to 2^bits levels between the extremes of each group of numbers;
+    the last group may be shorter. A constant group stays unchanged.
     """
     if bits >= EXACT:
         return x
@@ -38,7 +38,7 @@ def rounded_rows(x: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def outliers(x: torch.Tensor, share: float) -> torch.Tensor:
-    """Where the largest and the smallest share / 2 of the numbers of each vector of x [..., n] stand."""
+    """The positions of the largest and the smallest share / 2 of the numbers in each vector of x [..., n]."""
     count, mask = per_side(x.shape[-1], share), torch.zeros_like(x, dtype=torch.bool)
     if count:
         mask.scatter_(-1, x.topk(count).indices, True)
@@ -52,7 +52,7 @@ def per_side(length: int, share: float) -> int:
 
 
 def low_rank(error: torch.Tensor, rank: int, rounds: int, generator: torch.Generator) -> torch.Tensor:
-    """The best approximation of rank `rank`, nearly, of error [..., n, d], by power iteration."""
+    """A nearly optimal approximation of error [..., n, d] at rank `rank`, by power iteration."""
     rank = min(rank, *error.shape[-2:])
     start = torch.randn(error.shape[-1], rank, generator=generator, dtype=torch.float32)
     p = start.to(error).expand(*error.shape[:-2], -1, -1)
@@ -65,8 +65,8 @@ def low_rank(error: torch.Tensor, rank: int, rounds: int, generator: torch.Gener
 
 
 def without_error(x: torch.Tensor, bits: int, group: int, share: float) -> torch.Tensor:
-    """D + S of x [..., n]: outliers unchanged, and all else in few bits, with the vector's mean in the
-    place of outliers while it is rounded.
+    """D + S of x [..., n]: outliers are unchanged, and all other numbers are in few bits. During rounding the
+    vector's mean replaces its outliers.
     """
     mask = outliers(x, share)
     filled = x.where(~mask, x.mean(-1, keepdim=True))

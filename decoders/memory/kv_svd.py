@@ -1,10 +1,10 @@
 """Effectively Compress KV Heads for LLM (Yu et al. 2024): the best subspace for the keys and values of a
 group of heads, found on calibration text.
 
-A group of t heads keeps one vector of the width of a head in place of t: the projection of its concatenated
-keys (values) on the first directions of their singular value decomposition. A fixed change of the model, not
-of a history: prompt, drafts and committed text pass through it alike. The optional fine-tuning of the paper
-is not built.
+Instead of t vectors, a group of t heads keeps one vector of the width of a head: the projection of its
+concatenated keys (values) onto the first directions of their singular value decomposition. This is a fixed
+change of the model: prompt, drafts and committed text pass through it alike. The paper's optional fine-tuning
+is not implemented.
 """
 
 import torch
@@ -25,7 +25,7 @@ def basis(x: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def pooling(group: int, width: int) -> torch.Tensor:
-    """The usual way instead: the basis [t D, D] that keeps the mean of the heads, for comparison."""
+    """The usual method, for comparison: the basis [t D, D] that keeps the mean of the heads."""
     return torch.eye(width, dtype=torch.float64).repeat(group, 1) / group**0.5
 
 

@@ -1,7 +1,7 @@
 """What a lane with a memory records: the state of every slot, bytes against the full cache, and drift.
 
-Drift is the divergence from the model with its full cache, by a second, plain forward over the committed text
-that is counted separately.
+Drift is the divergence from the model with its full cache. A second, plain forward over the committed text
+measures it and is counted separately.
 """
 
 import copy
@@ -46,8 +46,8 @@ def misfit(parameters: dict[str, Any], models: Mapping[str, Any]) -> str | None:
 
 
 def drafts_stay_exact(parameters: dict[str, Any], promised: str) -> str | None:
-    """What a lane has to say whose strategy promises without a memory (`promised`) the text that the target
-    writes token by token; None if nothing.
+    """The note for a lane whose strategy, without a memory, promises (`promised`) the text that the target
+    writes token by token; None for other lanes.
     """
     if parameters.get("memory_of") != "target" or not promised.startswith(LOSSLESS):
         return None
@@ -88,7 +88,7 @@ class LaneMemory(Observer):
         lane.record(Measure(nodes[-1], ScoreName.MEMORY_BYTES, kept, {"full": float(full)}))
 
     def _cells(self, tree: Tree, scorer: Any, step: int) -> list[Cell]:
-        """The slots whose state is new; one cell where a place is in one state in all layers."""
+        """Records the slots whose state is new; one cell if a place has the same state in all layers."""
         rows, count = scorer.states(), scorer.settled
         columns = [tuple(rows[layer][at] for layer in range(len(rows))) for at in range(count)]
         cells = []

@@ -3,8 +3,8 @@ tokens lose the others.
 
 The first and the newest tokens keep all channels; tokens join the middle in blocks. A head that keeps no
 channel drops the middle's keys and values. The mask was learned for a model
-(decoders/heads/scorers/key_mask.py); two that take no training stand beside it, by the mean size of each
-channel's keys and at random.
+(decoders/heads/scorers/key_mask.py). Two other masks need no training: one by the mean size of each channel's
+keys, and a random one.
 """
 
 import math
@@ -18,8 +18,8 @@ from decoders.refusal import Refusal
 
 
 def kept_channels(alphas: torch.Tensor, prune: float, align: int) -> torch.Tensor:
-    """Which channels stay of alphas [L, Hkv, D]: per head, as many of the largest as stand above the quantile
-    `prune` of all, rounded to a multiple of `align`, halves up.
+    """Which channels of alphas [L, Hkv, D] stay: per head the largest ones, as many as are above the quantile
+    `prune` of all alphas, rounded to a multiple of `align`, halves up.
     """
     threshold = alphas.float().flatten().quantile(prune)
     above = (alphas > threshold).sum(-1)  # [L, Hkv]
@@ -85,8 +85,8 @@ class LeanK(Policy):
         self.middle = middle
 
     def kept_bytes(self, count: int) -> float:
-        """Per head: both of whole tokens; of the middle's, kept channels and values, nothing where none is
-        kept.
+        """Per head: the keys and values of whole tokens; for middle tokens the kept channels and the values,
+        or nothing if the head keeps no channel.
         """
         whole, kept = count - self.middle, self.mask.sum(-1)  # [L, Hkv]
         middle = float(((kept + self.shape.width) * (kept > 0)).sum()) * self.middle

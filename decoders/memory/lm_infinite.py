@@ -1,8 +1,8 @@
 """LM-Infinite (Han et al. 2023): a Λ-shaped mask and a cap on distances.
 
 A query at position i sees the local keys j with 0 <= i - j < L at their own distance, and those of the first
-G keys that are farther away at one fixed distance, all in one softmax. What lies between is evicted. Nothing
-is trained. The optional retrieval branch of the paper is not built.
+G keys that are farther away at one fixed distance, all in one softmax. The keys between are evicted. Nothing
+is trained. The paper's optional retrieval branch is not implemented.
 """
 
 import torch
@@ -14,8 +14,8 @@ from decoders.memory.policy import HIDDEN, Policy, Reading, Slots
 def sees(
     rows: torch.Tensor, columns: torch.Tensor, local: int, first: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Which of the keys at depths `columns` [..., K] queries at depths `rows` [N] see at their own distance,
-    and which at the fixed one: two masks [..., N, K].
+    """Two masks [..., N, K]: which keys at depths `columns` [..., K] the queries at depths `rows` [N] see at
+    their own distance, and which at the fixed distance.
     """
     distance = rows[:, None] - columns[..., None, :]
     return (distance >= 0) & (distance < local), (distance >= local) & (columns[..., None, :] < first)
@@ -54,7 +54,7 @@ class LmInfinite(Policy):
         return bias if bias.shape[0] == 1 else bias.repeat_interleave(group, 0)
 
     def settle(self, slots: Slots, places: torch.Tensor) -> None:
-        """Nothing: what is evicted is what no later row sees."""
+        """Does nothing: exactly those keys are evicted that no later row sees."""
 
     def kept_bytes(self, count: int) -> float:
         """Constant from L + G places on."""

@@ -1,9 +1,9 @@
-"""Multi-Stage Vision Token Dropping, MustDrop (2024): its second and third stage, ported to a prompt.
+"""Multi-Stage Vision Token Dropping, MustDrop (2024): its second and third stages, ported to a prompt.
 
 The context's tokens stand for those of the image, the prompt's last tokens for the question. Prefill: a
 context token is dropped if the question gives it little attention in total and none of its tokens gives it
-much. Decoding: every layer keeps the final survivors alone. The first stage, in the image encoder, has no
-counterpart in a text.
+much. Decoding: every layer keeps only the tokens that survived all cuts. The first stage, in the image
+encoder, has no counterpart in a text.
 """
 
 import torch
@@ -16,8 +16,8 @@ WHERE = (2 / 32, 6 / 32, 10 / 32, 14 / 32)  # layers at which the original looks
 
 
 def leaves(attention: torch.Tensor, total: float, single: float) -> torch.Tensor:
-    """Which context tokens leave, by the question's attention [Nq, Nc] to them: those below the share `total`
-    of all of it, and below `single` for every question token.
+    """Which context tokens are dropped, by the question's attention [Nq, Nc] to them: those that get less
+    than the share `total` of all attention, and less than `single` from every question token.
     """
     received = attention.sum(0)
     return (received < total * received.sum()) & (attention.amax(0) < single)

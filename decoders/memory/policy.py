@@ -2,8 +2,8 @@
 text.
 
 The rule of all policies: only committed positions may be compressed or evicted; drafts stay exact until
-commit. A policy rewrites the engine's working copy: attention reads what the compressed form decodes to, and
-`kept_bytes` counts the bytes of that form; the working copy itself does not shrink.
+commit. A policy rewrites the engine's working copy: attention reads the decoded form of the compressed keys
+and values, and `kept_bytes` counts the bytes of the compressed form. The working copy itself does not shrink.
 """
 
 from dataclasses import dataclass
@@ -98,7 +98,7 @@ class Reading:
 
 
 class Policy:
-    """Keeps everything: what a lane without a memory has, and what the others differ from."""
+    """Keeps everything, like a lane without a memory; the other policies change some of this."""
 
     needs_rotary = False
     unbounded = False  # whether it reads texts that are longer than the model's context
@@ -109,8 +109,8 @@ class Policy:
 
     @staticmethod
     def learned(model: Any, parameters: dict[str, Any]) -> Any:
-        """What was trained for it on a loaded model, None where it needs nothing. Raises Refusal with one
-        sentence if what it needs was not trained.
+        """What was trained for the policy on a loaded model, None if it needs nothing. Raises Refusal with
+        one sentence if nothing was trained for this model.
         """
 
     def attend(
@@ -126,7 +126,9 @@ class Policy:
         return dense(q, k, v, mask, reading.bias(layer), self.shape.scaling)
 
     def edit(self, layer: int, reading: Reading, pool: torch.Tensor) -> bool:
-        """Changes what a layer has just written, in its part [2, Hkv, S, D] of the pool; whether it did."""
+        """Changes the keys and values that a layer has just written, in its part [2, Hkv, S, D] of the pool;
+        returns whether it changed any.
+        """
         return False
 
     def settle(self, slots: Slots, places: torch.Tensor) -> None:

@@ -3,7 +3,7 @@
 Two forms. `Stream` is the paper's algorithm: numerator and denominator estimated separately, from values
 drawn by their squared norm and keys drawn per cluster. The practical form keeps the newest tokens exactly and
 greedy k-centre representatives of the others, each with its count and the mean of its cluster's values (the
-last two are our reading: the paper does not say).
+last two are our interpretation: the paper does not say).
 """
 
 import torch
@@ -16,8 +16,8 @@ COUNT = 4  # bytes of a cluster's count
 
 
 def k_centres(points: torch.Tensor, k: int) -> torch.Tensor:
-    """Greedy k-centre on points [B, n, D], from the first one on: always the one that is farthest from those
-    chosen. Indices [B, k], ascending.
+    """Greedy k-centre on points [B, n, D]: starts with the first point and always adds the one farthest from
+    those chosen. Indices [B, k], ascending.
     """
     batch = torch.arange(len(points), device=points.device)
     chosen = [torch.zeros_like(batch)]
@@ -116,8 +116,8 @@ class Stream:
 
 
 class SubGen(Policy):
-    """Both forms; committed places that are not exact any more are hidden, and what stands for them is
-    read.
+    """Both forms. Committed places that are no longer exact are hidden; attention reads their clusters or
+    samples instead.
     """
 
     alike = False
@@ -142,7 +142,9 @@ class SubGen(Policy):
     # ---------------------------------------------------------------------------------------------
 
     def _gather(self, slots: Slots, places: torch.Tensor) -> None:
-        """What leaves the newest tokens joins the centres, and the best of them stay centres."""
+        """Tokens that leave the newest ones join the centres; k-centre then chooses which of all these stay
+        centres.
+        """
         end = len(places) - self.recent
         if len(places) <= self.recent + self.centres:
             return
@@ -197,7 +199,7 @@ class SubGen(Policy):
         self.done = len(places)
 
     def attend(self, layer, reading, q, k, v, mask) -> torch.Tensor:
-        """The estimate for what has left, merged with the exact part."""
+        """The estimate for the tokens that are no longer exact, merged with the exact part."""
         if self.stream is None:
             return super().attend(layer, reading, q, k, v, mask)
         heads, kv_heads, group = q.shape[1], k.shape[1], q.shape[1] // k.shape[1]

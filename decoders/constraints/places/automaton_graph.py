@@ -29,7 +29,7 @@ WIDE = 0x1000  # a set with more characters is named by those that it lacks
 
 @dataclass(frozen=True)
 class Edge:
-    """`labels`: one set of characters after the other."""
+    """An edge that reads one character after another; `labels`: the set for each of them."""
 
     source: int
     target: int
@@ -37,13 +37,13 @@ class Edge:
 
     @property
     def label(self) -> str:
-        """What it reads, with a space between two characters."""
+        """The characters that it reads, separated by spaces."""
         return " ".join(map(shown, self.labels))
 
 
 @dataclass(frozen=True)
 class Where:
-    """In a state, or `along` characters into an edge."""
+    """A place in the graph: in a state, or `along` characters into an edge."""
 
     state: int | None
     edge: int | None = None
@@ -179,8 +179,8 @@ def one_edge_each(moves: list[dict[int, int]], classes: list[Ranges]) -> list[Ed
 def compressed(
     edges: list[Edge], accepting: set[int]
 ) -> tuple[list[Edge], dict[int, Where], dict[tuple[int, int], int]]:
-    """Chains as one edge, states numbered again; where each of the old states stands, and which edge leads
-    from one of them to the next.
+    """Turns chains into single edges and numbers the states again; also returns where each old state is now,
+    and which edge leads from one old state to the next.
     """
     out, into = {}, {}
     for edge in edges:

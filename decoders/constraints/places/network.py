@@ -153,8 +153,8 @@ class Network:
 
 
 class Chart:
-    """What may be under way after a character: (state, the chart in which its rule began) pairs, in order;
-    `waiting`: rule -> what continues after it; `empty`: rules that stand here without any character.
+    """The possible states after a character: (state, the chart in which its rule began) pairs, in order;
+    `waiting`: rule -> the states that continue after it; `empty`: rules that match the empty text here.
     """
 
     def __init__(self, first: "Chart | None" = None):

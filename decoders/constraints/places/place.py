@@ -1,6 +1,6 @@
 """Where in the typed text of a lane's constraint its output stands, token by token, recorded for pictures.
 
-The constraint says which tokens are allowed; this reads what was written, character by character. Where it
+The constraint decides which tokens are allowed; this file follows the output, character by character. If it
 can read a kind or a text only in part, it records nothing.
 """
 
@@ -30,8 +30,8 @@ LONGEST_TYPED = 20_000  # characters of a grammar that are read: more would take
 
 @dataclass(frozen=True)
 class Standing:
-    """Of an output: its text, what is left of a character that is cut by tokens, where it stands, and which
-    edges of the automaton its newest token took.
+    """Where an output stands: its text, the bytes of an unfinished character, its chart and its state of the
+    automaton, and the edges of the automaton that its newest token took.
     """
 
     text: str
@@ -86,7 +86,7 @@ class Places:
         return None
 
     def record(self, standing: Standing, node: int) -> list[Event]:
-        """What a trace says of where an output stands after a node."""
+        """The events that say where an output stands after a node."""
         if self.schema:
             awaited, around = self.schema.places(standing.text)
             over = bool(standing.text.strip()) and not awaited and not around
@@ -134,7 +134,7 @@ def grammar_of(kind: str, typed: str) -> Grammar:
 
 
 def choices(typed: str) -> Choice:
-    """Each of a list of choices where it stands; see `matchers.choices_of`."""
+    """Each of a list of choices with its place in the typed text; see `matchers.choices_of`."""
     listed = set(choices_of(typed))
     parts = []
     for piece in re.finditer(r"[^\n]+" if "\n" in typed.strip() else r"[^|]+", typed):

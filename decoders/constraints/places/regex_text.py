@@ -1,5 +1,5 @@
-"""Reads a regular expression with the place of each of its parts. Reads the syntax that regex engines share;
-what only some have (looking around, back references, classes of Unicode) is Unread.
+"""Reads a regular expression with the place of each of its parts. Reads the syntax that all regex engines
+share; syntax of some engines (look-around, back references, Unicode classes) is Unread.
 """
 
 import re
@@ -57,7 +57,7 @@ class Reader:
         return parts[0] if len(parts) == 1 else Sequence(following(parts))
 
     def repeated(self, part: Part) -> Part:
-        """The part with the quantifiers after it; a lazy one allows the same texts."""
+        """The part with the quantifiers after it; a lazy quantifier allows the same texts."""
         while (sign := self.peek()) and sign in "*+?{":
             counts = COUNTS.match(self.typed, self.at, self.stop)
             if sign == "{" and not counts:

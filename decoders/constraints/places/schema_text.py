@@ -64,7 +64,7 @@ def _value(words: list[re.Match], at: int) -> tuple[Value, int]:
 
 @dataclass
 class Frame:
-    """An object or a list under way: what stood in it, and what it wants next."""
+    """An unfinished object or list: what it contains so far, and what must come next."""
 
     kind: str  # { or [
     wants: str  # "name", "colon", "value", "comma"
@@ -73,7 +73,9 @@ class Frame:
 
 
 def under_way(text: str) -> tuple[list[Frame], str]:
-    """What is open at the end of a JSON text's beginning, and the beginning of a word that stands there."""
+    """The objects and lists that are open at the end of an unfinished JSON text, and its unfinished last
+    word.
+    """
     frames: list[Frame] = []
     partial = ""
     for word in BEGUN.finditer(text):
@@ -110,7 +112,7 @@ class Schema:
         self.root = read_json_text(typed)
 
     def places(self, text: str) -> tuple[list[Span], list[Span]]:
-        """Of the beginning of a JSON text: places of what may come next, and of the parts around them."""
+        """For an unfinished JSON text: the places of what may come next, and of the parts around them."""
         frames, partial = under_way(text)
         if text.strip() and not frames and not partial:
             return [], []  # the value is whole
@@ -131,7 +133,7 @@ class Schema:
         return awaited, list(dict.fromkeys(around for _, around in concrete))
 
     def _below(self, part: Value, frame: Frame) -> list[tuple[Value, Span]]:
-        """The schemas of the value under way in an object or a list."""
+        """The schemas of the unfinished value in an object or a list."""
         schemas = []
         for one in self._concrete(part, frame.kind):
             if frame.kind == "{":
@@ -150,8 +152,8 @@ class Schema:
         return schemas
 
     def _concrete(self, part: Value, begun: str, depth: int = 0) -> list[Value]:
-        """The schemas that a reference or alternatives stand for, of those whose type a text may have that
-        begins so.
+        """The schemas that a reference or alternatives stand for, without those whose type excludes a text
+        that begins like this.
         """
         if depth > DEEPEST:
             return []
@@ -175,7 +177,7 @@ class Schema:
 
     @staticmethod
     def _names(one: Value, frame: Frame, partial: str) -> list[Span]:
-        """The names that may come next: in their order, up to the first that must."""
+        """The names that may come next: in their order, up to the first required one."""
         properties, required = one.get("properties"), one.get("required")
         names = list(properties.members) if properties else []
         known = [names.index(name) for name in frame.names if name in names]
@@ -190,7 +192,7 @@ class Schema:
 
     @staticmethod
     def _values(one: Value, partial: str) -> list[Span]:
-        """Of a list of values those that begin so; else the whole description."""
+        """The listed values that begin like this; without a list, the whole schema."""
         listed = one.get("enum").items if one.get("enum") else [one.get("const")] if one.get("const") else []
         if not listed:
             return [one.span]

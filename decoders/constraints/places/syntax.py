@@ -12,7 +12,9 @@ PLANE = 0x10000  # of the named classes, the characters that are looked through
 
 
 class Unread(ValueError):
-    """The typed text has a part that is not supported here: one sentence. The engine may well know it."""
+    """The typed text has a part that is not supported here; the message is one sentence. The engine may
+    support it.
+    """
 
 
 @dataclass(frozen=True)
