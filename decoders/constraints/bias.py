@@ -118,7 +118,7 @@ class BiasRecord(Observer):
         self.lane, self.full, self.scorer = lane, False, None
 
     def begin(self) -> None:
-        """Sets up the record at the first token, since a strategy may have set the lane's constraint itself."""
+        """Sets up the record at the first token, since a strategy may set the lane's constraint itself."""
         lane = self.lane
         self.texts, self.tree = lane.parameters[TEXTS], Tree(lane.tree.tokens[: lane.tree.trunk])
         self.states = States(lane.constraint.constraint, self.tree, len(lane.trace.prompt), lane.eos)
@@ -273,7 +273,7 @@ class BiasRecord(Observer):
         return at
 
     def weight(self, start: int, end: int) -> float:
-        """The product of the allowed mass Z along a drawn text, after its prefix; 0 if the text is not whole."""
+        """The product of Z along a drawn text, after its prefix; 0 if the text is not whole."""
         if not self.is_whole(end):
             return 0.0
         along = self.tree.path(end)[self.tree.depths[start] : -1]
@@ -339,7 +339,7 @@ class BiasRecord(Observer):
 
 
 def bias_problem(parameters: dict[str, Any], models: dict[str, Any]) -> str | None:
-    """Why the bias cannot be measured with these models, as a sentence; None if it can be, or if it is off."""
+    """Why the bias cannot be measured with these models, as a sentence; None if it can be or is off."""
     target = models["target"]
     if not parameters.get(MEASURE) or parameters.get("constraint", NONE) == NONE:
         return None

@@ -50,7 +50,7 @@ class EngineProcess:
         return {}
 
     def send(self, request: Any, seconds: float, too_long: str = "") -> dict:
-        """As `ask`, for a process that runs already; too_long: the sentence if this request takes too long."""
+        """As `ask`, for a running process; too_long: the sentence if this request takes too long."""
         too_long = too_long or self.too_long
         if self.process is None:  # it went over what was sent before
             return {"problem": self.crashed}

@@ -21,7 +21,7 @@ def labels_of(typed: str) -> list[str]:
 
 
 class LabelState(NamedTuple):
-    """`used`: the numbers of the complete labels; `at`: the text so far of the next label or its separator."""
+    """`used`: the numbers of the complete labels; `at`: the begun text of the next label or separator."""
 
     used: frozenset[int]
     at: bytes

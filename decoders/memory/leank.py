@@ -47,7 +47,7 @@ def alphas_of(shape: Shape, source: str) -> torch.Tensor:
 
 
 class LeanK(Policy):
-    """`memory_prune` is the share of all channels below the threshold; what is kept after rounding is
+    """`memory_prune` is the share of all channels below the threshold; the channels kept after rounding are
     counted.
     """
 

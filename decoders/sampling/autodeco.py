@@ -83,7 +83,7 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
         choice(
             "predict",
             BOTH,
-            "What the heads choose; the other is used as entered.",
+            "Which settings the heads choose; the others are used as entered.",
             (BOTH, TEMPERATURE, TOP_P, NEITHER),
         ),
         real("temperature", 1.0, "Used where the heads do not choose it; 0 is greedy.", low=0.0, high=100.0),

@@ -19,7 +19,9 @@ class Unread(ValueError):
 
 @dataclass(frozen=True)
 class Chars:
-    """One character of a set. `span`: what of the typed text is still to come while it is awaited."""
+    """One character of a set. `span`: the part of the typed text that is still to come while this character
+    is awaited.
+    """
 
     ranges: Ranges
     span: Span

@@ -35,7 +35,7 @@ def jump_probability(t: float, h: float) -> float:
 
 @dataclass
 class Candidate:
-    """One text under way: its number, what stands on its canvas, and of the last forward the rows [L, V] at
+    """One unfinished text: its number, the tokens of its canvas, and from the last forward the rows [L, V] at
     temperature 1 and those that were drawn from.
     """
 
@@ -197,7 +197,7 @@ def choose(lane: Lane, candidates: list[Candidate], open_: range) -> None:
 
 
 def commit(lane: Lane, candidate: Candidate, open_: range) -> None:
-    """The text of one candidate is output; what stands after its end is none."""
+    """Commits the text of one candidate; the positions after its end are not output."""
     nodes = lane.tree.path(candidate.node, above=lane.tip)
     rows = candidate.logprobs[open_.start : open_.start + len(nodes)]
     parents = [lane.tip, *nodes[:-1]]

@@ -123,8 +123,8 @@ def masked_diffusion(lane: Lane) -> Iterator[None]:
     One token per forward samples the model's joint distribution in any order that does not depend on the
     draws: at a temperature of 1 with order random, left to right, margin or entropy. By probability, as in
     LLaDA's code, the drawn tokens compete for their positions, and likely ones win too often. More tokens per
-    forward are drawn from the product of their marginals, which loses what the tokens say about each other:
-    see the experiment parallel-bench, and `conflicts`, which measures what each forward lost. Scores are
+    forward are drawn from the product of their marginals, which ignores that they depend on each other: see
+    the experiment parallel-bench, and `conflicts`, which measures what each forward lost. Scores are
     probabilities before the temperature, as in LLaDA's code; tokens are drawn once, at the temperature
     itself. LLaDA's code fills the block after an end of text as well; here the lane ends as soon as the text
     does. With a cache, keys and values are those of the block's first forward: fast on long canvases and no

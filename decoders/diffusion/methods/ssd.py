@@ -57,9 +57,9 @@ def ssd(lane: Lane) -> Iterator[None]:
 
     Every step is the model's own step on the previous canvas, so the text is that of one token per forward.
     One branch is FreeDave's chain. A canvas reached by two orders is evaluated once. The paper describes a
-    hierarchical tree without a rule for its branches; this rule is ours. Its fastest results use a cache of
-    everything outside the block, with which the text is that of masked diffusion with that cache; here there
-    is none.
+    hierarchical tree without a rule for its branches; this rule is our choice. The paper's fastest results
+    use a cache of everything outside the block, with which the text is that of masked diffusion with that
+    cache; this cache is not implemented here.
     """
     length, branches, canvases = (lane.parameters[n] for n in ("draft_length", "branches", "max_canvases"))
 

@@ -55,8 +55,8 @@ class LexicalConstraint:
         return list(dict.fromkeys(self.tokens[i] for i in self.starts if not met.flags[i]))
 
     def advance(self, met: Met, token: int) -> Met:
-        """The state after one more token. A token that breaks off an unfinished phrase clears what was met of
-        it.
+        """The state after one more token. If a token breaks off an unfinished phrase, the tokens of that
+        phrase are unmet again.
         """
         if met.last is not None:
             if token == self.tokens[met.last + 1]:

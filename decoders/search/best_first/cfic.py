@@ -1,5 +1,5 @@
 """Chunking-free retrieval: finds a passage of the prompt's document by its first tokens, and then its end
-without decoding what is between.
+without decoding the text between.
 
 Qian et al. (2024), Grounding Language Model with Chunking-Free In-Context Retrieval: constrained sentence-
 prefix decoding, then skip decoding. A passage is a path of the lane's tree.
@@ -235,8 +235,7 @@ class Passages:
 def cfic(lane: Lane) -> Iterator[None]:
     """Answers with passages of the prompt's own document, word for word, and decodes only their first tokens.
 
-    1. The document is what stands before the last blank line of the prompt. Its sentences form a trie of
-       tokens.
+    1. The document is the part of the prompt before its last blank line. Its sentences form a trie of tokens.
     2. Sentence prefix: prefixes of sentences grow token by token in the trie, and the `passages` best by
        `1/|w| sum log p(w_n | w_<n)` are kept, until each identifies one sentence.
     3. Skip: one forward reads the document from each such sentence on, up to passage_tokens tokens. The

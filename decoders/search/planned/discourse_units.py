@@ -1,4 +1,4 @@
-"""Units of a text: the clauses of which a content plan is a set, and which of them a summary covers.
+"""Units of a text: the clauses from which a content plan chooses, and which of them a summary covers.
 
 Segments, ROUGE and the alignment of Adams et al. (2023), Generating EDU Extracts for Plan-Guided Summary
 Re-Ranking.

@@ -83,7 +83,7 @@ class Summaries:
         return states
 
     def fitted(self, start: list[int]) -> list[int]:
-        """A tagged prompt, cut at its beginning if the text to come would not fit after it."""
+        """A tagged prompt, cut at its beginning if the new text would not fit after it."""
         return start[max(0, len(start) + self.lane.left - self.target.context) :]
 
     # ---- summaries

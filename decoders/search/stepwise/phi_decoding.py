@@ -269,7 +269,7 @@ class Search:
         return labels, probabilities
 
     def _ahead(self, c: Candidate) -> list[int]:
-        """The tokens of a foresight; of a step that ends the text, its own."""
+        """The tokens of a foresight, or of the step itself if it ends the text."""
         return self._tokens(c.tip, c.node if c.ahead else c.beam.node)
 
     def _draw(self, probs: list[float], count: int, purpose: str) -> list[int]:
