@@ -319,7 +319,7 @@ def pdt(lane: Lane) -> Iterator[None]:
 
     1. The trunk reads the prompt. A planner reads the mean of its states and puts an item into each of S
        slots, `z_i = argmax`. Snapshot 0, `Norm(mean W E[z_i])`, is the first note on the bus.
-    2. In round v stream k sees the snapshot and the latest B notes of all rounds `u <= v - Delta`.
+    2. In round v stream k sees the latest B notes among the snapshot and those of rounds `u <= v - Delta`.
     3. It writes tau provisional tokens with keys and values of its own. In the top two layers attention over
        those notes adds `lambda C W_O` after self-attention, and an adapter of the stream adds to the layer's
        output. In training the gates lambda started nearly closed.
