@@ -198,7 +198,7 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
             "div",
             part("offers", "offers") | {"role": "group", "aria-label": "What you can do"},
         ),
-        h("span", part("moment", "moment")),
+        h("span", part("moment", "moment") | {"tabindex": "-1"}),  # a tap shows a long one whole
         h("span", part("costInBar", "equal-cost")),
         h("div", part("spoken", "unseen") | {"role": "status", "aria-label": "Steps"}),
     ]
