@@ -49,8 +49,8 @@ class Pool:
 class Window:
     """`rows[l][i]` is a guess for the place l + i after the newest token, made after `rows[l - 1][i]`.
 
-    `rows[0][0]` stands for the newest token itself. There are up to n - 1 rows; once there are, all of them
-    have `width` columns.
+    `rows[0][0]` stands for the newest token itself. There are up to n - 1 rows; once there are that many, all
+    of them have `width` columns.
     """
 
     n: int
@@ -133,9 +133,9 @@ class Window:
     def record_waits(
         self, lane: Lane, new_tokens: list[int], verification: Verification, guesses: dict[int, Standing]
     ) -> None:
-        """Records what the new tokens waited for, if the lane asks for it. An n-gram of the pool is in place
-        before the forward that checks it: it waits for none of its own tokens. guesses: the window's newest
-        row.
+        """Records what the new tokens waited for, if the lane asks for it. An n-gram of the pool exists
+        before the forward that checks it, so its tokens do not wait for each other. guesses: the window's
+        newest row.
         """
         if not lane.parameters["dependencies"]:
             return
