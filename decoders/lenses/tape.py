@@ -80,7 +80,7 @@ class Tape:
 
 
 class Parts:
-    """The modules of one model that a tape listens to. Refusal with one sentence if it has others."""
+    """The modules of one model that a tape listens to. Raises Refusal with one sentence if it has others."""
 
     def __init__(self, model: torch.nn.Module):
         base = model.base_model
@@ -118,7 +118,7 @@ def first(module: torch.nn.Module, names: tuple[str, ...]) -> torch.nn.Module | 
 @torch.no_grad()
 def record(model: torch.nn.Module, tokens: list[int], layers: bool = False) -> Tape:
     """One forward over T tokens from their start. layers: whether what each layer did is kept, too, which
-    takes H T^2 numbers a layer. Refusal with one sentence if the model's layers cannot be read.
+    takes H T^2 numbers per layer. Raises Refusal with one sentence if the model's layers cannot be read.
     """
     parts, began = Parts(model), time.perf_counter()
     with listening(parts, layers) as heard:
@@ -187,7 +187,7 @@ def listening(parts: Parts, layers: bool) -> Iterator[Heard]:
 
 
 def layer_tape(parts: Parts, heard: Heard, at: int, streams: torch.Tensor) -> LayerTape:
-    """What layer `at` did. Refusal with one sentence if its blocks do not add up to its output."""
+    """What layer `at` did. Raises Refusal with one sentence if its blocks do not add up to its output."""
     layer, attention, out, mlp = parts.layers[at], parts.attention[at], parts.out[at], parts.mlp[at]
     name, (pre, post) = type(layer).__name__, (streams[at], streams[at + 1])
     cannot = Refusal(
