@@ -2,8 +2,8 @@
 likelihood.
 
 Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022) weighs the two; Making the
-Most of your Model (2024) treats the scorer's value as the probability of an attribute and multiplies. Knows
-one lane; the scorers are in scorers.py, the bookkeeping in beam_state.py.
+Most of your Model (2024) treats the scorer's value as the probability of an attribute and multiplies. The
+scorers are in scorers.py, the bookkeeping in beam_state.py.
 """
 
 import math
