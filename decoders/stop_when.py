@@ -14,7 +14,7 @@ def stops(lane: Lane, stop_when: Sequence[str]) -> Iterator[list[Stop]]:
     """
     conditions = parse_all(stop_when)
     if Condition(Kind.DIFFER) in conditions:
-        raise Refusal("Whether lanes differ cannot be asked of one lane; compare several on the page.")
+        raise Refusal("Whether lanes differ can only be asked of several lanes, on the page.")
     watch = Watch(conditions, lane.trace.prompt, lane.trace.vocabulary, lane.eos)
     while lane.trace.ended is None:
         step = lane.advance()
