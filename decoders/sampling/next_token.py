@@ -1,4 +1,5 @@
-"""One token from one row of logits: the processors that the parameters switch on, then a draw or the argmax."""
+"""One token from one row of logits: the processors that the parameters switch on, then a draw or the argmax.
+"""
 
 import torch
 

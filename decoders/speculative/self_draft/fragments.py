@@ -129,7 +129,8 @@ def fragments(lane: Lane) -> Iterator[None]:
        acceptance, if `p(x) > min(epsilon, delta exp(-H))`.
     3. Integrity check: of the round's first token and the guesses that passed, everything after the last mark
        is cut. Without a mark everything stays.
-    4. The target's own token follows, and with it the next round begins. No mark is shown in *Fragments*.
+    4. The target's own token follows, and with it the next round begins. In *Fragments* a mark is a diamond
+       without a column.
 
     In training head k has a label only if there is a mark at its position or at that of a later head. With
     the target's own choice the text is the same as without drafting, cut or not: at a temperature above 0, a
