@@ -1,4 +1,5 @@
-"""A draft's distributions along known texts, beside the target's: as it is, and as if it read in another way."""
+"""A draft's distributions along known texts, beside the target's: as it is, and as if it read in another way.
+"""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
