@@ -1,4 +1,5 @@
-"""Where lanes diverge: the first token at which their texts differ, by how much, and what kind of difference."""
+"""Where lanes diverge: the first token at which their texts differ, by how much, and what kind of difference.
+"""
 
 import math
 
