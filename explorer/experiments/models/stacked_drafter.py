@@ -1,5 +1,4 @@
-"""EAGLE's drafter with several decoder layers instead of one, so that its size can be varied (Scylla, 2025).
-"""
+"""EAGLE's drafter with several decoder layers instead of one, so that its size can vary (Scylla, 2025)."""
 
 import torch
 from torch import nn
