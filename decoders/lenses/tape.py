@@ -256,8 +256,8 @@ def pattern_of(
 def linear(
     module: torch.nn.Module, width: int, like: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The matrix [width, d] and the bias [d] of a module that multiplies, whatever it keeps them in: they are
-    asked for, so quantised layers and those with adapters answer, too.
+    """The matrix [width, d] and the bias [d] of a linear module, however it stores them: they are read off
+    its outputs, so quantised layers and layers with adapters work, too.
     """
     zero = module(like.new_zeros(1, width))
     matrix = module(torch.eye(width, dtype=like.dtype, device=like.device)) - zero
@@ -265,7 +265,7 @@ def linear(
 
 
 def scale_of(norm: torch.nn.Module, read: torch.Tensor) -> torch.Tensor:
-    """What an RMS norm multiplies each number of the rows [T, d] that it read by."""
+    """The factor by which an RMS norm multiplies each number of the rows [T, d] that it read."""
     eps = getattr(norm, "eps", None) or getattr(norm, "variance_epsilon", 1e-6)
     return factor_of(norm, eps) * torch.rsqrt(read.pow(2).mean(-1, keepdim=True) + eps)
 

@@ -22,7 +22,7 @@ class Shipped:
 
 @dataclass(frozen=True)
 class Folder:
-    """A model in a folder: the name as typed, the folder, and the file in it if that is one of GGUF."""
+    """A model in a folder: the name as typed, the folder, and the file in it if that is a GGUF file."""
 
     name: str
     folder: Path

@@ -165,8 +165,8 @@ class Measure(Score):
 
 @dataclass(slots=True)
 class Table(Score):
-    """Values by number: [number, value ...] of each unit; `unit` says of what, such as layers or experts.
-    `chosen`: the number that was taken.
+    """Values by number: rows of [number, value ...]; `unit` says what the number is of, such as a layer or an
+    expert. `chosen`: the number that was taken.
     """
 
     unit: str = ""

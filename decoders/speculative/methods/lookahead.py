@@ -175,7 +175,7 @@ def likeliest(logits: torch.Tensor, node: int) -> int:
 
 
 def any_of(text: list[int], lane: Lane, place: int) -> int:
-    """Any token of the prompt, for want of a better guess; not an end-of-text token if it has others."""
+    """Any token of the prompt, for lack of a better guess; not an end-of-text token if it has others."""
     prompt = text[: lane.tree.trunk]
     prompt = [token for token in prompt if token not in lane.eos] or prompt
     return prompt[lane.chooser.categorical(torch.ones(len(prompt)), ("guess", lane.written, place)).value]

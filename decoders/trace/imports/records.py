@@ -34,7 +34,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Row:
-    """What the table says of a record, the one at `place` of all. score: a reward, or 1 for a right answer;
+    """A row of the table: what it says about the record at `place`. score: a reward, or 1 for a right answer;
     logprob: mean of the tokens; divergence: the largest between rollout and trainer at a token; problem: why
     it cannot be opened.
     """
