@@ -18,8 +18,8 @@ class AttentionSources(Observer):
 
 
 def attention_sources(tree: Tree, scorer: Any, nodes: list[int]) -> list[Depend]:
-    """For committed nodes along one path: the SHOWN strongest attention weights of each one's parent, where
-    it was predicted. Empty if the scorer gives no attention.
+    """For committed nodes along one path: the SHOWN strongest attention weights of each node's parent, from
+    which the node was predicted. Empty if the scorer gives no attention.
     """
     child = {tree.parents[n]: n for n in nodes}
     attention = scorer.attention(list(child))

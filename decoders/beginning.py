@@ -56,8 +56,8 @@ def rate(lane: Any, given: list[int], places: list[int]) -> dict[int, given_toke
 
 
 def heal(lane: Any, allowed: list[int]) -> None:
-    """Writes the most likely of `allowed`: the tokens that begin with the text of the first, which the prompt
-    gave up.
+    """Writes the most likely token of `allowed`: the prompt's former last token, which comes first, and the
+    tokens that begin with its text.
     """
     target, tree, node = lane.models["target"], lane.tree, lane.tip
     logits = lane.score([node])  # [1, V]

@@ -64,7 +64,7 @@ class Lane(Recorder):
     ):
         """`begin`: tokens after the prompt from which the lane starts, see given_tokens.py. `callbacks`:
         functions of the caller, see callbacks.py. The last two are those of transformers' `generate`, for use
-        from Python: traces and the page do not hold them.
+        from Python; they are in no trace and not on the page.
 
         Raises Refusal with one sentence for an unusable prompt, parameter, limit, begin or missing model.
         """
@@ -95,8 +95,8 @@ class Lane(Recorder):
         self._turns = self._take_turns(plan)
 
     def _stacks_of(self, plan: Plan) -> Callable[[int], Processors | None]:
-        """The processors for logits over so many tokens, made once for each number; None if there are none.
-        Raises Refusal for an unusable one now, and not in the first step.
+        """A function from a vocabulary size to the processors for such logits, which are made once for each
+        size; None if there are none. Raises Refusal for an unusable one now, and not in the first step.
         """
         context = plan.processor_context(lambda *asked: bool(self.chooser.bernoulli(*asked).value))
 
@@ -199,8 +199,8 @@ class Lane(Recorder):
     breathe = check_limits  # its former name, which strategies of users may call
 
     def attach(self, model: Model, tree: Tree | None = None) -> Any:
-        """A scorer for the lane's tree, or for another. Its forwards may join those of other lanes. Between
-        the pieces of a long one, and while a server computes one, others compute.
+        """A scorer for the lane's tree, or for another. Its forwards may join those of other lanes. Other
+        lanes compute between the pieces of a long forward, and while a server computes one.
         """
         scorer = model.engine.attach(tree or self.tree)
         scorer.pause, scorer.elsewhere, scorer.between = self._pause, self.elsewhere, self._between_pieces
@@ -227,7 +227,7 @@ class Lane(Recorder):
 
     def elsewhere(self, threads: Executor | None, call: Callable[[], Any]) -> Any:
         """The result of `call()`, which waits for a program or a server; other lanes compute meanwhile. Only
-        what the call itself takes counts as this lane's time, not what it waits for one of the `threads`.
+        the time of the call itself counts as this lane's, not its wait for one of the `threads`.
         """
         if threads is None or self.callbacks.wait is None or self._undivided or self.trace.ended is not None:
             return call()

@@ -13,7 +13,7 @@ class Observer:
         """The target's distributions after `nodes`, as log-probabilities [N, V], have been recorded."""
 
     def committed(self, lane: Any, nodes: list[int]) -> None:
-        """`nodes`, a path whose last is now the lane's tip, are output. The rows of their parents are kept
+        """`nodes`, a path that ends at the lane's new tip, are output. The rows of their parents are kept
         until all observers have seen them.
         """
 

@@ -13,8 +13,9 @@ from decoders.observer import Observer
 
 
 def observers_of(lane: Any, memory: LaneMemory | None) -> list[Observer]:
-    """The observers that a lane's parameters ask for. Forbidden tokens are looked for in every lane, since a
-    strategy may constrain it itself; attention too, where the engine gives it, and spans of reasoning.
+    """The observers that a lane's parameters ask for. Every lane is observed for forbidden tokens, since its
+    strategy may apply a constraint itself; for attention, where the engine gives it; and for spans of
+    reasoning.
     """
     vocabulary = lane.models["target"].engine.vocabulary
     wanted = (

@@ -1,7 +1,7 @@
 """Which lines of a strategy run: the stack of its own functions, read from Python's frames.
 
-A strategy's own functions are those of the families' folders and of the files that declare strategies of
-users. Lanes, engines and what else they call are left out.
+A strategy's own functions are those in the families' folders and in the files in which users declare
+strategies. Functions of lanes, engines and other code that they call are left out.
 """
 
 import inspect
@@ -56,8 +56,8 @@ def step_of_lane(function: F) -> F:
 
 
 def stack() -> Stack:
-    """The strategy's own functions that run now, below the caller; empty where none of them does. It takes
-    about a microsecond, so lines and sources are looked up later, once for each place.
+    """The strategy's own functions that run now, below the caller; empty if none of them runs. It takes about
+    a microsecond, so lines and sources are looked up later, once for each place.
     """
     frame: FrameType | None = sys._getframe(2)
     own: Stack = ()

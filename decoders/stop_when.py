@@ -9,12 +9,12 @@ from decoders.trace.breakpoints import Condition, Kind, Stop, Watch, parse_all
 
 def stops(lane: Lane, stop_when: Sequence[str]) -> Iterator[list[Stop]]:
     """Runs a lane and yields at each step at which conditions hold, such as `["entropy > 4"]`; the forms are
-    in docs/library.md. Whoever asks for no more leaves the lane where it is. Raises Refusal with one sentence
-    if a condition cannot be read, or is of several lanes.
+    in docs/library.md. A caller that asks for no further step leaves the lane where it is. Raises Refusal
+    with one sentence if a condition cannot be read, or is about several lanes.
     """
     conditions = parse_all(stop_when)
     if Condition(Kind.DIFFER) in conditions:
-        raise Refusal("That lanes differ can be asked of several lanes in the page, not of one.")
+        raise Refusal("Whether lanes differ can only be asked of several lanes, on the page.")
     watch = Watch(conditions, lane.trace.prompt, lane.trace.vocabulary, lane.eos)
     while lane.trace.ended is None:
         step = lane.advance()

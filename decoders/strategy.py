@@ -124,7 +124,7 @@ class Strategy:
 
     @cached_property
     def algorithm(self) -> str:
-        """What it says of itself: a summary, and how it works, with numbered steps."""
+        """What its docstring says: a summary, and how it works, with numbered steps."""
         return inspect.getdoc(self.run) or ""
 
     def check(self, given: dict[str, Any]) -> dict[str, Any]:

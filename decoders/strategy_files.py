@@ -71,8 +71,8 @@ def recorded_views() -> dict[str, list[str]]:
 
 
 def views_before_run(name: str, first: str) -> tuple[str, ...]:
-    """The views that a strategy offers before it has run: `first`, and those of its recorded run; without
-    one, those that all recorded runs have which open with `first`.
+    """The views that a strategy offers before it has run: `first`, and those of its recorded run. A strategy
+    without a recorded run gets the views that all recorded runs which open with `first` have in common.
     """
     recorded, usual = recorded_views(), ["entropy", "dependencies", "text"]
     alike = [views for views in recorded.values() if views[0] == first] or [usual]

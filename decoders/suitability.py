@@ -49,8 +49,9 @@ def taken(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> di
 
 
 def with_shared_rows(models: Mapping[str, Any]) -> dict[str, Any]:
-    """These models (role -> model), those with the target's tokens all with the same rows of scores: of one
-    family, models pad their vocabulary differently. Raises Refusal with one sentence if one cannot be cut.
+    """These models (role -> model), cut so that all models with the target's tokens have the same rows of
+    scores: models of one family pad their vocabulary differently. Raises Refusal with one sentence if one
+    cannot be cut.
     """
     key = models["target"].token_key
     same = {role: model for role, model in models.items() if model.token_key == key}

@@ -29,8 +29,8 @@ def own_delimiters(parameters: Mapping[str, Any], template: str) -> dict[str, st
 
 
 class Thinking(Observer):
-    """Records, while reasoning is open, how probable its end is as the next token, if what closes it is one
-    token; and each token that the budget forces. ends: opening delimiter -> that token.
+    """Records, while reasoning is open, how probable its end is as the next token, if the closing delimiter
+    is one token; and each token that the budget forces. ends: opening delimiter -> that token.
     """
 
     def __init__(self, read: Spans, budget: int, ends: dict[str, int]):

@@ -1,8 +1,7 @@
 """Which earlier positions each position of a parallel decoder waited for, found by counterfactual forwards.
 
 Position i waited for j < i if i's last change was caused by a change at j: with the earlier token put back at
-j, the model gives the earlier token at i again. Only dependencies that this test confirms are recorded. Knows
-a lane and its tree, not how guesses are made.
+j, the model gives the earlier token at i again. Only dependencies that this test confirms are recorded.
 """
 
 from collections.abc import Callable, Iterable

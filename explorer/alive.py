@@ -1,7 +1,7 @@
 """Whether the app is there: one tiny address that a page asks when a call brought nothing.
 
-It names this start of the app, so that a page tells an app that was started again from a network that was
-cut, and the version of its page: an open page of another version cannot use it.
+It names this start of the app, so that a page can tell a restarted app from a lost network, and the version
+of its page, since an open page of another version cannot use the app.
 """
 
 import secrets

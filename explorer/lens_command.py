@@ -1,6 +1,4 @@
-"""`python -m explorer lens NAME`: what a lens sees in a text, as sentences, a figure, a graph or JSON. Knows
-lenses only by their declarations.
-"""
+"""`python -m explorer lens NAME`: what a lens sees in a text, as sentences, a figure, a graph or JSON."""
 
 import argparse
 import json

@@ -1,5 +1,5 @@
-"""HTML made in Python. A text is a text: whatever is no `Html` is escaped when it becomes part of an element,
-here and nowhere else.
+"""HTML made in Python. Everything that is not `Html` is escaped when it becomes part of an element, here and
+nowhere else.
 """
 
 from html import escape

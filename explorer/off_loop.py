@@ -1,7 +1,7 @@
-"""Work that the event loop must not do itself: on threads, and as text that is made piece by piece.
+"""Does work that would block the event loop: on threads, and by making long texts piece by piece.
 
-Two kinds do not wait for each other: what pages ask all the time is done `soon`, what may take seconds on
-`asyncio.to_thread`.
+Two kinds of work do not wait for each other: frequent requests of pages run `soon`; work that may take
+seconds runs on `asyncio.to_thread`.
 """
 
 import asyncio

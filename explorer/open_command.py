@@ -1,4 +1,6 @@
-"""`python -m explorer open`: what another program wrote, checked and told, or written as a page or trace."""
+"""`python -m explorer open`: checks and describes what another program wrote, or writes it as a page or a
+trace.
+"""
 
 import argparse
 import json

@@ -1,8 +1,10 @@
-"""Python's search for garbage that refers to itself: when we say so, and never through all that is kept.
+"""Runs Python's search for cyclic garbage at times that we choose, and only rarely through everything that is
+kept.
 
 A trace of 50,000 nodes is a million objects without such garbage. The interpreter's own full search looks
-through all of them again and again, up to a second each time, in which nothing else runs. Here what has
-survived a search is set aside: the next looks through what is new, and once an hour one looks through all.
+through all of them again and again, for up to a second each time, while nothing else runs. Here objects that
+have survived a search are set aside: the next search looks through new objects only, and once an hour a
+search looks through all.
 """
 
 import ctypes

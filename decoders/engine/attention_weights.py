@@ -1,7 +1,6 @@
 """Captures queries while a model runs, so that attention weights need no second forward.
 
-Registers an attention function with transformers that calls the usual SDPA and keeps its queries. Knows
-layers and heads, neither tokens nor trees.
+Registers an attention function with transformers that calls the usual SDPA and keeps its queries.
 """
 
 import inspect

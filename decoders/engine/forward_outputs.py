@@ -22,8 +22,8 @@ class Batch:
 
 
 def in_sequence(batches: list[Batch], counts: list[int], order: list[int]) -> Batch:
-    """The results of forwards over `counts` nodes that ran one after another, as those of one. order: that of
-    the rows of logits. Queries are kept from the first forward on that has such rows.
+    """The results of forwards over `counts` nodes that ran one after another, joined as if one forward had
+    run. order: of the rows of logits. Queries are kept from the first forward on that has such rows.
     """
 
     def joined(parts: list[torch.Tensor | None], dim: int) -> torch.Tensor | None:

@@ -1,9 +1,10 @@
 """Batches forwards across lanes: requests that wait at the same time run as one forward.
 
-A lane that requests a forward pauses while other lanes add theirs; the first to continue runs all of them. A
-few rows of a target wait a little longer where lanes still draft, so that these are verified with them. Rows
-are stacked. They attend together, where slots are concatenated and a mask hides each lane's slots from the
-others, or each lane's rows attend apart. So the numbers are those of separate forwards up to rounding.
+A lane that requests a forward pauses while other lanes add theirs; the first to continue runs all of them. If
+other lanes are still drafting, a small request to a target waits a little longer, so that their drafts are
+verified in the same forward. The rows of all requests are stacked. They attend together, over concatenated
+slots and with a mask that hides each lane's slots from the others, or each lane's rows attend apart. The
+numbers are those of separate forwards up to rounding.
 """
 
 import logging

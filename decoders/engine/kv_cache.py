@@ -158,7 +158,7 @@ class SlotCache(Cache):
 
     def keys(self, slots: slice | torch.Tensor, queries: torch.Tensor) -> torch.Tensor | None:
         """The keys [L, H, K, D] at slots [K] that queries [L, Hq, N, D] of all layers were compared with.
-        None where layers have several shapes or no keys of their own, or keep latents, of which keys are
+        None where layers have several shapes or no keys of their own, or keep latents, from which keys are
         made.
         """
         if self.pool is None or len(self.pool) != len(queries):

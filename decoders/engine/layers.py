@@ -1,6 +1,4 @@
-"""A subset of a model's layers: which attention and MLP blocks run, as numbers and as a trace words it. Knows
-no model and no tensor.
-"""
+"""A subset of a model's layers: which attention and MLP blocks run, as numbers and as a trace words it."""
 
 import re
 from collections.abc import Collection

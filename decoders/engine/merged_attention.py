@@ -1,8 +1,8 @@
 """Exact attention in parts: each part of the keys gives an output and a log-sum-exp, and merging the parts
 gives the attention over all keys (Hydragen: Juravsky et al., 2024, section 3).
 
-A prefix that rows share is read once, by the queries of all rows together; in a token tree, so is each
-segment.
+A prefix that rows share is read once, by the queries of all rows together; so is each segment of a token
+tree.
 """
 
 from collections.abc import Sequence

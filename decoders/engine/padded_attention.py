@@ -1,7 +1,8 @@
 """Attention of a joint forward whose requests attend apart: requests of about as many rows are padded to one
 shape and attend in one call.
 
-A mask over the slots of all requests grows with the square of their number; this grows with their number.
+One mask over the slots of all requests grows with the square of the number of requests; the padded masks
+together grow linearly.
 """
 
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ class Padded:
     kept: torch.Tensor | None  # [N] where the rows stand
 
     def attend(self, queries: torch.Tensor, store: torch.Tensor, scaling: float) -> torch.Tensor:
-        """What the rows' queries, of all queries [N', H, D], read from keys and values [2, Hkv, S, D]:
-        [N, H D].
+        """The attention outputs [N, H D] of the rows, given the queries [N', H, D] of the whole forward and
+        keys and values [2, Hkv, S, D].
         """
         requests, _, rows, columns = self.mask.shape
         heads, width = queries.shape[1:]

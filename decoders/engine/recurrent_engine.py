@@ -3,9 +3,9 @@ and hybrids of these with attention (Qwen3-Next, Granite 4, Falcon-H1, LFM2, Mam
 
 One forward reads all nodes. What works token by token on its own (projections, experts, the output matrix)
 and attention read them together; a recurrent layer reads them level by level, the nodes of a level side by
-side, each from the states after its parent. This is the state for each branch that STree (2025, section 3)
-compares its tree scan with; it needs nothing of a layer but its own step. A prompt, of which no state inside
-is needed, is read in one stretch.
+side, each from the states after its parent. One state per branch is what STree (2025, section 3) compares its
+tree scan with; it needs nothing from a layer but the layer's own step. A prompt is read in one stretch, since
+no state inside it is needed.
 """
 
 import inspect

@@ -22,7 +22,7 @@ Row = dict[int, float]  # token -> log-probability
 LOGPROBS = 1 << 20  # at most in one answer: 35 MB from vLLM
 FOLLOWED = (
     "The server names tokens by their texts. Its log-probabilities may be those before or after its "
-    "temperature and truncation, and of tokens with the same text it is not known which one is meant."
+    "temperature and truncation, and tokens with the same text cannot be told apart."
 )
 
 
@@ -156,7 +156,7 @@ class ServedScorer:
 
 class Stream:
     """What the server itself decodes after a node, event by event, with the `top` most likely tokens at each
-    place. Closing it stops the server. `work` is that of the newest event.
+    place. Closing it ends the connection. `work` is the work for the newest event.
     """
 
     def __init__(

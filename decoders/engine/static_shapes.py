@@ -1,8 +1,7 @@
 """Forwards of few shapes, so that each shape is recorded only once as a CUDA graph, compiled or not.
 
 The numbers of rows and of slots read are rounded up to powers of two. Padding rows read token 0 and write to
-a spare slot; padding slots are masked. The numbers equal those of the original forward up to rounding. Knows
-requests and slots, no trees.
+a spare slot; padding slots are masked. The numbers equal those of the original forward up to rounding.
 """
 
 from collections.abc import Callable

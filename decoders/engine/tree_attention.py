@@ -167,8 +167,8 @@ class TreeMask:
     def _windowed(
         self, full: torch.Tensor, order: list[int], columns: list[int], engine: Reader
     ) -> torch.Tensor | dict[str, torch.Tensor]:
-        """The mask of each kind of layer, which hides what is beyond its horizon; of a single kind its
-        mask.
+        """The mask of each kind of layer, which hides what is beyond its horizon; just the mask if there is a
+        single kind.
         """
         depths = torch.tensor(self.tree.depths)
         masks = {}

@@ -11,8 +11,8 @@ from decoders.trace.token_text import preference
 
 
 def status_in_words(status: str) -> str:
-    """The status of a verdict as people read it. `resampled` is said of greedy decoding too, where nothing is
-    drawn.
+    """The status of a verdict as people read it. Greedy decoding has the status `resampled`, too, although it
+    draws nothing.
     """
     return "written instead" if status == "resampled" else status
 

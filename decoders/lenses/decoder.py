@@ -23,10 +23,11 @@ def decoder(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFrame
     """What an encoder-decoder would write after each layer of its encoder: a sentence per layer.
 
     1. The source is encoded once; the states after each layer, and the embeddings, are kept.
-    2. Each passes the encoder's last norm; the decoder then looks at them as it would at the last ones, and
-       writes greedily, at most eight tokens more than the final sentence has. All layers are rows of one
-       batch.
-    3. The final sentence is then read through each layer: its log-probability says how far a layer is.
+    2. Each layer's states pass through the encoder's last norm. The decoder attends to them as it would to
+       the last ones, and writes greedily, at most eight tokens more than the final sentence has. All layers
+       are rows of one batch.
+    3. The decoder then reads the final sentence over each layer's states: its log-probability says how close
+       a layer is to the last one.
     """
     from decoders.lenses.layer_sentences import decoder_frame
 

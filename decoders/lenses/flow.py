@@ -20,7 +20,7 @@ TAU = 0.04  # the paper's threshold
     parameters=(integer("positions", 16, "How many positions are shown: the last ones.", low=2, high=256),),
     shows=(
         real("tau", TAU, "Parts of at most this weight are dropped.", low=0.0, high=0.3),
-        switch("renormalise", True, "What is left sums to 1; else tau cuts whole edges."),
+        switch("renormalise", True, "Scale what is left to a sum of 1; else tau cuts whole edges."),
         integer("layer", 1, "The layer whose heads are shown.", low=1, high=200),
     ),
     limit=256,
@@ -37,7 +37,7 @@ def flow(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFrame:
        renormalised.
     4. The route of a position begins at its last state and follows what is left downwards.
 
-    One forward, and no second prompt to compare with.
+    It takes one forward and needs no second prompt to compare with.
     """
     from decoders.lenses.flow_weights import flow_frame
 

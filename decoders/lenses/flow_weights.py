@@ -1,8 +1,9 @@
 """The importances of information flow routes: how much each summand of a state helps to build it.
 
-The L1 norm, thresholds before heads are summed, and renormalising are the paper's. Our filling-in: a state
-none of whose parts helps comes whole from its own residual stream, the output bias is a part, and how blocks
-in parallel and norms after blocks are split. The route is walked in visualizers/graphs/flow_routes.py.
+The L1 norm, thresholds before heads are summed, and renormalising are the paper's. Ours are the details that
+it leaves open: a state none of whose parts helps comes entirely from its own residual stream, the output bias
+is a part, and parallel blocks and norms after blocks are split too. The route is walked in
+visualizers/graphs/flow_routes.py.
 """
 
 from dataclasses import dataclass, replace
@@ -39,8 +40,9 @@ class Flow:
         return self.attention.sum(1)
 
     def over(self, tau: float, renormalise: bool = True) -> "Flow":
-        """Without what is at most `tau`: of each part, head by head, and the others of a state then sum to 1
-        again; or, not renormalised, of each edge, its heads taken together.
+        """These weights without those of at most `tau`. If renormalised, parts are dropped head by head, and
+        the others of a state then sum to 1 again; otherwise an edge is dropped with all its heads, by their
+        sum.
         """
         if not renormalise:
             kept = self.attention * (self.by_source > tau)[:, None]

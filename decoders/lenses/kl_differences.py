@@ -19,8 +19,9 @@ SHARE, DRAWS = 0.5, 4  # of a masked text; random sets of masks
 
 
 def kl_frame(model: Any, tokens: list[int], options: dict[str, Any], noise: bool, masked: bool) -> LensFrame:
-    """The differences of all pairs of places. noise: what is put in are embeddings with noise, not tokens;
-    masked: half of the text is masked. Refusal with one sentence if the text is too long for the engine.
+    """The differences of all pairs of places. noise: a token's embedding gets noise, instead of another token
+    in its place; masked: half of the text is masked. Raises Refusal with one sentence if the text is too long
+    for the engine.
     """
     began = time.perf_counter()
     try:

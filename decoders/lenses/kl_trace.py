@@ -30,12 +30,14 @@ OTHERS, NOISE, MASKED = "other tokens", "noise", "other tokens, text half masked
         ),
         integer("copies", 4, "How many changed copies are averaged.", low=1, high=8),
         real("sigma", 0.5, "Noise, as a share of the embedding's norm.", low=0.05, high=2.0),
-        integer("guard", 0, "Places after a token that no peak is sought at.", low=0, high=16),
-        integer("seed", 0, "Of the tokens that are put in.", low=0, high=9999),
+        integer("guard", 0, "Number of places after a token at which no peak is sought.", low=0, high=16),
+        integer("seed", 0, "Seed for the tokens that replace others.", low=0, high=9999),
     ),
     shows=(
-        integer("edges", 24, "How many edges are drawn: the strongest.", low=0, high=200),
-        integer("place", 0, "The token whose edges alone are drawn, from 1 on; 0: all.", low=0, high=96),
+        integer("edges", 24, "Number of edges that are drawn, the strongest first.", low=0, high=200),
+        integer(
+            "place", 0, "Draw only the edges of this token, counted from 1; 0: all edges.", low=0, high=96
+        ),
     ),
     figures=("kl_map", "kl_edges"),
 )
@@ -44,13 +46,13 @@ def kl_trace(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFram
 
     1. The text is read once: `p_j` predicts what follows place j.
     2. Token i is replaced by other tokens, drawn from the mean of what the model predicts in this text, or
-    its embedding gets noise; everything after it stays.
+       its embedding gets noise; everything after it stays the same.
     3. `D[i, j]` is the mean of `KL(p_j || p_j')` over the copies. Each copy is a branch of the engine's token
-       tree, so that what stands before i is never read again.
+       tree, so the tokens before i are never read again.
 
-    The peak of a row is the later place that listens most to this token. With masks, a masked-diffusion model
-    that has the same tokens fills random halves of the text, and both sides of a changed token are read.
-    Unlike information flow this is causal, and it takes many forwards.
+    The peak of a row is the later place whose prediction depends most on this token. With masks, a
+    masked-diffusion model that has the same tokens fills random halves of the text, and both sides of a
+    changed token are read. Unlike information flow this is causal, and it takes many forwards.
     """
     from decoders.lenses.kl_differences import kl_frame
 

@@ -1,5 +1,5 @@
-"""What an encoder-decoder writes after each layer of its encoder, for DecoderLens. That a middle layer passes
-the encoder's last norm first is our filling-in.
+"""What an encoder-decoder writes after each layer of its encoder, for DecoderLens. Passing a middle layer's
+states through the encoder's last norm first is our addition.
 """
 
 import time
@@ -45,9 +45,9 @@ def decoder_frame(model: Any, tokens: list[int], longest: int) -> LensFrame:
 
 @torch.no_grad()
 def encoder_states(model: torch.nn.Module, source: list[int]) -> torch.Tensor:
-    """What the decoder may look at instead of the last states: embeddings and each layer's, through the
-    encoder's last norm, [L + 1, S, d]. Refusal with one sentence if the last of them is not the encoder's
-    own.
+    """What the decoder may attend to instead of the last states: the embeddings and each layer's states,
+    through the encoder's last norm, [L + 1, S, d]. Raises Refusal with one sentence if the last of them are
+    not the encoder's own.
     """
     encoder = model.get_encoder()
     norm = first(encoder, NORMS) or torch.nn.Identity()

@@ -28,8 +28,8 @@ Span = tuple[int, int]  # of characters
 
 @dataclass(frozen=True)
 class Parsed:
-    """`spans`: of the leaves in the code. `tree`: None where the code cannot be parsed, as a beginning of it
-    mostly cannot.
+    """`spans`: of the leaves in the code. `tree`: None if the code cannot be parsed, as is usual for the
+    beginning of a program.
     """
 
     spans: list[Span]

@@ -1,5 +1,6 @@
 """The lenses that there are, by name: a lens is a function of a model and a text, declared in a file of its
-own, which imports no torch: the page opens with it. What computes is imported when a lens looks.
+own. These files import no torch, since the page opens with them; the code that computes is imported when a
+lens runs.
 
 The page, the command line and the list of papers are made from the declarations alone.
 """
@@ -40,7 +41,7 @@ class Lens:
     suits: Callable[[Any], str | None] = lambda model: None  # a sentence if the model lacks more
 
     def check(self, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Its options and those of its pictures: defaults filled in, values parsed. Refusal with one
+        """Its options and those of its pictures: defaults filled in, values parsed. Raises Refusal with one
         sentence.
         """
         known = {p.name: p for p in (*self.parameters, *self.shows)}
@@ -54,8 +55,8 @@ class Lens:
         return read, {name: value for name, value in values.items() if name not in own}
 
     def reader(self, model: Any) -> Any:
-        """The model that it looks into: this one, or the encoder-decoder that has its tokens. Refusal with
-        one sentence if there is none, or if it gives too little.
+        """The model that it looks into: this one, or the encoder-decoder that has its tokens. Raises Refusal
+        with one sentence if there is none, or if it gives too little.
         """
         if self.reads == "seq2seq" and model.model_kind != self.reads:
             model, name = model.companion(self.reads), model.name
@@ -108,14 +109,14 @@ def lenses() -> dict[str, Lens]:
 
 
 def find(name: str) -> Lens:
-    """The lens called `name`. Refusal with one sentence if there is none."""
+    """The lens called `name`. Raises Refusal with one sentence if there is none."""
     if name not in lenses():
         raise Refusal(f"There is no lens {shortened(name)}; choose one of: {', '.join(lenses())}.")
     return _LENSES[name]
 
 
 def look(name: str, model: Any, tokens: list[int], given: dict[str, Any] | None = None) -> LensFrame:
-    """What a lens sees in a text of T >= 1 tokens. Refusal with one sentence for an unknown lens or
+    """What a lens sees in a text of T >= 1 tokens. Raises Refusal with one sentence for an unknown lens or
     option, a model that it cannot read, or a text that is too long.
     """
     chosen = find(name)

@@ -80,7 +80,7 @@ class Tape:
 
 
 class Parts:
-    """The modules of one model that a tape listens to. Refusal with one sentence if it has others."""
+    """The modules of one model that a tape listens to. Raises Refusal with one sentence if it has others."""
 
     def __init__(self, model: torch.nn.Module):
         base = model.base_model
@@ -118,7 +118,7 @@ def first(module: torch.nn.Module, names: tuple[str, ...]) -> torch.nn.Module | 
 @torch.no_grad()
 def record(model: torch.nn.Module, tokens: list[int], layers: bool = False) -> Tape:
     """One forward over T tokens from their start. layers: whether what each layer did is kept, too, which
-    takes H T^2 numbers a layer. Refusal with one sentence if the model's layers cannot be read.
+    takes H T^2 numbers per layer. Raises Refusal with one sentence if the model's layers cannot be read.
     """
     parts, began = Parts(model), time.perf_counter()
     with listening(parts, layers) as heard:
@@ -187,7 +187,7 @@ def listening(parts: Parts, layers: bool) -> Iterator[Heard]:
 
 
 def layer_tape(parts: Parts, heard: Heard, at: int, streams: torch.Tensor) -> LayerTape:
-    """What layer `at` did. Refusal with one sentence if its blocks do not add up to its output."""
+    """What layer `at` did. Raises Refusal with one sentence if its blocks do not add up to its output."""
     layer, attention, out, mlp = parts.layers[at], parts.attention[at], parts.out[at], parts.mlp[at]
     name, (pre, post) = type(layer).__name__, (streams[at], streams[at + 1])
     cannot = Refusal(
@@ -256,8 +256,8 @@ def pattern_of(
 def linear(
     module: torch.nn.Module, width: int, like: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The matrix [width, d] and the bias [d] of a module that multiplies, whatever it keeps them in: they are
-    asked for, so quantised layers and those with adapters answer, too.
+    """The matrix [width, d] and the bias [d] of a linear module, however it stores them: they are read off
+    its outputs, so quantised layers and layers with adapters work, too.
     """
     zero = module(like.new_zeros(1, width))
     matrix = module(torch.eye(width, dtype=like.dtype, device=like.device)) - zero
@@ -265,7 +265,7 @@ def linear(
 
 
 def scale_of(norm: torch.nn.Module, read: torch.Tensor) -> torch.Tensor:
-    """What an RMS norm multiplies each number of the rows [T, d] that it read by."""
+    """The factor by which an RMS norm multiplies each number of the rows [T, d] that it read."""
     eps = getattr(norm, "eps", None) or getattr(norm, "variance_epsilon", 1e-6)
     return factor_of(norm, eps) * torch.rsqrt(read.pow(2).mean(-1, keepdim=True) + eps)
 

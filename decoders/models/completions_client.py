@@ -1,7 +1,6 @@
 """Requests the next token's log-probabilities from a server with OpenAI's completions endpoint.
 
-Prompts are lists of token ids, and tokens come back as ids (`return_tokens_as_token_ids`, as in vLLM). Knows
-token ids, no trees.
+Prompts are lists of token ids, and tokens come back as ids (`return_tokens_as_token_ids`, as in vLLM).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,8 +108,8 @@ class CompletionsClient(OpenAIServer):
     ) -> Iterator[list[tuple[int, dict[int, float]]]]:
         """Streams what the server itself decodes after a text. For each event: a list of (token, token ->
         log-probability at its place, for at least the `top` most likely). Closing this iterator closes the
-        connection and stops the server. settings: the server's sampling settings. Raises ServerProblem with
-        one sentence.
+        connection, which ends the request. settings: the server's sampling settings. Raises ServerProblem
+        with one sentence.
         """
         top = top if self.top is None else min(top, self.top)
         body = {"model": self.name, "prompt": list(text), "max_tokens": max_tokens, "logprobs": top}

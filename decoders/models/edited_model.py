@@ -16,7 +16,7 @@ from decoders.refusal import Refusal
 
 
 def changed(asked: Edited, base: LoadedModel) -> LoadedModel:
-    """`base`, freshly loaded, with the changes that are asked. Raises Refusal with one sentence."""
+    """`base`, freshly loaded, with the changes that are asked for. Raises Refusal with one sentence."""
     if getattr(base.model.config, "quantization_config", None):
         raise Refusal(f"The model {asked.base.name!r} is quantised already; edit one that is not.")
     model = base.model

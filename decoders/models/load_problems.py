@@ -164,8 +164,8 @@ def of_words(path: Path) -> str | None:
 
 def of_tokens(vocabulary: int, tokenizer: PreTrainedTokenizerBase, settings: GenerationConfig) -> str | None:
     """Why a model that scores so many tokens cannot be used with its tokenizer, or with the settings of its
-    generation config: they name a token that it lacks. None if it can. Special tokens may be beyond: classes
-    of tokenizers add their own, and a prompt with one of them is refused by the lane.
+    generation config: they name a token that it lacks. None if it can. Special tokens may lie beyond that
+    number: tokenizer classes add their own, and the lane refuses a prompt with one of them.
     """
     special = {*tokenizer.all_special_tokens}
     tokens = {token: at for token, at in tokenizer.get_vocab().items() if token not in special}

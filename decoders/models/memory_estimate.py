@@ -1,7 +1,5 @@
 """Estimates a model's memory before its weights are read, from its config and the headers of its safetensors
 files.
-
-Loads no weights.
 """
 
 import json
@@ -176,8 +174,8 @@ def parameters(name: str, config: PreTrainedConfig) -> int:
 
 
 def gguf_options(source: Local) -> dict[str, str]:
-    """What transformers is to be told about a model in a file of GGUF; nothing about any other. Raises
-    Refusal with one sentence if the file is damaged, or a package missing that reads it.
+    """Options with which transformers reads a model in a GGUF file; none for any other model. Raises Refusal
+    with one sentence if the file is damaged, or if the package that reads it is missing.
     """
     if not isinstance(source, Folder) or source.gguf is None:
         return {}
@@ -193,8 +191,8 @@ def gguf_options(source: Local) -> dict[str, str]:
 def config_of(
     name: str, where: str, revision: str | None = None, gguf: dict[str, str] | None = None
 ) -> PreTrainedConfig:
-    """The config of a folder or Hub id, or of a file of GGUF (`gguf_options`). Raises Refusal with one
-    sentence about `name`.
+    """The config of a folder, a Hub id or a GGUF file (`gguf_options`). Raises Refusal with one sentence
+    about `name`.
     """
     published_denoisers.register()
     try:

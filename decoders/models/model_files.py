@@ -19,8 +19,8 @@ log = logging.getLogger("transformers.modeling_utils")
 
 
 def tokenizer_of(folder: Path, **gguf: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of the model in a folder, which may be stored as a change of another, or in a file of
-    GGUF. Raises what transformers raises.
+    """The tokenizer of the model in a folder, which may be stored as a change of another, or in a GGUF file.
+    Raises what transformers raises.
     """
     if lora.is_adapter(folder):
         return lora.tokenizer_of(folder)
@@ -79,8 +79,8 @@ def beside(names: Collection) -> str:
 def quiet() -> Iterator[None]:
     """Keeps transformers from printing a table of these names.
 
-    A filter, not a level: from a level of its own transformers concludes that it should report which layers
-    are not sharded.
+    It sets a filter and not a level: if this logger had a level of its own, transformers would also report
+    which layers are not sharded.
     """
     log.addFilter(no_records)
     try:

@@ -22,7 +22,7 @@ class Shipped:
 
 @dataclass(frozen=True)
 class Folder:
-    """A model in a folder: the name as typed, the folder, and the file in it if that is one of GGUF."""
+    """A model in a folder: the name as typed, the folder, and the file in it if that is a GGUF file."""
 
     name: str
     folder: Path
@@ -123,7 +123,7 @@ def weights_in(folder: Path) -> dict[str, Path]:
 
 
 def gguf_file(name: str) -> Path | None:
-    """The file of GGUF that a name means: itself, or the only one in a folder without other weights. Raises
+    """The GGUF file that a name means: itself, or the only one in a folder without other weights. Raises
     Refusal with one sentence if that holds several.
     """
     if name.endswith(".gguf") and (folder := existing_folder(Path(name).parent)) is not None:

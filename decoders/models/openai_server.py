@@ -100,8 +100,8 @@ class OpenAIServer:
         return problem
 
     def events(self, path: str, body: dict[str, Any]) -> Iterator[dict]:
-        """The events of a stream as they arrive. Closing this iterator closes the connection and stops the
-        server. Raises ServerProblem with one sentence.
+        """The events of a stream as they arrive. Closing this iterator closes the connection, which ends the
+        request. Raises ServerProblem with one sentence.
         """
         asked = self.http.stream("POST", self.base + path, json=body | {"stream": True})
         with self.reached(), asked as reply:

@@ -2,9 +2,9 @@
 built nor read from its files.
 
 transformers reads the weights into its own class of the whole model, which knows their names in files of any
-age. What is handed out is the first of these that gives the whole model's numbers for a short text: the class
-of its text part alone (a Llama of LLaVA), its decoder with the output matrix (Qwen2-VL's, which has no such
-class), the whole.
+age. The result is the first of these that gives the whole model's numbers for a short text: a model of the
+text part's own class (LLaVA's Llama), the decoder with the output matrix (for Qwen2-VL, which has no such
+class), the whole model.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ TRIAL = 12  # tokens of the text on which the parts are compared with the whole
 
 def parameters(name: str, whole: type, config: PreTrainedConfig) -> int:
     """How many parameters the language model of a whole model has. Raises Refusal with one sentence if the
-    whole cannot be built, for want of a package, say.
+    whole cannot be built, for example for lack of a package.
     """
     try:
         with torch.device("meta"):
@@ -67,9 +67,9 @@ def read(
 
 
 def read_alone(config: PreTrainedConfig) -> PreTrainedConfig:
-    """The config of the text part of a whole that cannot be built for want of a package (Gemma 3n's images
-    need timm), where transformers reads that part out of the files of the whole. Else raises the ImportError
-    that is being handled.
+    """The config of the text part of a whole model that cannot be built for lack of a package (Gemma 3n's
+    images need timm), if transformers can read that part from the files of the whole. Otherwise raises the
+    ImportError that is being handled.
     """
     text = config.get_text_config()
     if type(text) in MODEL_FOR_CAUSAL_LM_MAPPING and get_checkpoint_conversion_mapping(text.model_type):

@@ -1,8 +1,8 @@
 """Token ids to bytes, for any Hugging Face tokenizer: byte-level BPE, SentencePiece, WordPiece, BPE with
 marked ends of words, and whole words.
 
-The bytes of an output's tokens in a row are what the tokenizer decodes them to after a word; at the very
-beginning of a text it leaves a space out.
+The bytes of consecutive tokens are what the tokenizer decodes them to after a word; at the very beginning of
+a text it leaves out a space.
 """
 
 import re
@@ -62,8 +62,8 @@ def with_continuations(suffix: str) -> Spell:
 
 
 def speller(tokenizer: Any) -> Spell:
-    """How the tokenizer's pieces are spelt. One without a backend of the library `tokenizers` says it by the
-    marks in its vocabulary alone.
+    """How the tokenizer's pieces are spelt. If the tokenizer has no backend of the library `tokenizers`, only
+    the marks in its vocabulary tell.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:

@@ -1,4 +1,4 @@
-"""One token from one row of logits: the processors that are switched on, then a draw or the argmax."""
+"""One token from a row of logits: the processors that the parameters switch on, then a draw or the argmax."""
 
 import torch
 

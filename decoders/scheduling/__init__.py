@@ -1,1 +1,1 @@
-"""Which tokens of which request run in which forward, where several requests share one model."""
+"""Schedules: which tokens of each request run in which forward, where several requests share one model."""

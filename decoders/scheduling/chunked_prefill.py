@@ -8,9 +8,8 @@ from decoders.scheduling.requests import Plan, Request
 
 
 def chunked_prefill(running: list[Request], waiting: list[Request], budget: float, rows: int) -> Plan:
-    """One token for each request that decodes; what they leave of `budget` tokens goes to prompts: first
-    those begun, then, up to `rows` requests in all, those that wait, in their order. It
-    may be math.inf.
+    """One token for each request that decodes. The rest of `budget` tokens, which may be math.inf, goes to
+    prompts: first to those begun, then to those that wait, in their order and up to `rows` requests in all.
     """
     plan: Plan = [(one, 1) for one in running if not one.prompt_left]
     left = max(0, budget - len(plan))  # the decodes alone may exceed it

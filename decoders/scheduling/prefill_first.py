@@ -12,7 +12,7 @@ def request_level(running: list[Request], waiting: list[Request], rows: int) -> 
 
 
 def prefill_first(running: list[Request], waiting: list[Request], rows: int) -> Plan:
-    """Whoever can be admitted reads its whole prompt at once, while those that decode stand still."""
+    """Every request that can be admitted reads its whole prompt at once, while decoding requests wait."""
     return whole_prompts(waiting[: max(0, rows - len(running))]) or [(one, 1) for one in running]
 
 

@@ -45,9 +45,9 @@ def draft_and_verify(
 ) -> Callable[[Callable], Callable]:
     """The decorator `registry.strategy` for a generator that does more than run the rounds of `pair`.
 
-    Badge, parts and what is read from the target follow from the pair that the parameters ask for; needs from
-    that of their defaults. `declaration` may say otherwise. `fits`: a message if drafter and
-    verifier do not go together. `further_part`: one that the strategy has besides the two.
+    The badge, the parts and what is read from the target follow from the pair that the parameters ask for,
+    and the needs from the pair of the default parameters, unless `declaration` gives them. `fits`: a message
+    if drafter and verifier do not go together. `further_part`: a part that the strategy has besides the pair.
     """
 
     def parts(parameters: dict) -> list[Part]:

@@ -73,9 +73,9 @@ def states_of(lane: Lane, nodes: list[int]) -> tuple[torch.Tensor, torch.Tensor 
 
 
 def prune_forbidden(lane: Lane, draft: Draft) -> None:
-    """Takes out, before the target sees them, drafted tokens that the lane's constraint forbids, with what
-    stands after them. Only fixed ones: a drawn token must be tested, or what is drawn after it would not
-    have the target's distribution. Draft models are masked themselves, so they draw none.
+    """Removes drafted tokens that the lane's constraint forbids, and everything below them, before the target
+    sees them. It removes deterministic guesses only: a drawn token must be tested, or the text after it would
+    not have the target's distribution. Draft models are masked themselves, so they draw no forbidden token.
     """
     if lane.constraint is None:
         return
@@ -145,8 +145,8 @@ def drawn_again(lane: Lane, u: float | None) -> Callable[[torch.Tensor, int], in
 def record_verdicts(
     lane: Lane, draft: Draft, verification: Verification, raw: dict[int, torch.Tensor]
 ) -> list[int]:
-    """Verdicts in the order of the tests, then what was never reached, then the target's own token; the nodes
-    to commit.
+    """Records the verdicts in the order of the tests, then those of the nodes never reached, then that of the
+    target's own token. Returns the nodes to commit.
 
     `raw`: log-probabilities [V] of the target at the visited nodes; they give p and q where the test compared
     none.
@@ -191,9 +191,9 @@ def record_verdicts(
 
 
 def completed(reason: Reason, raw: torch.Tensor | None, p: float) -> Reason:
-    """A verifier's reason with the numbers that a trace holds besides: where another token is preferred, its
-    probability and p, that of the tested one. raw: the target's log-probabilities there [V], None at a node
-    that was not visited, where none is preferred.
+    """A verifier's reason, completed with numbers for the trace: where another token is preferred, the
+    probability of that token, and p, the probability of the tested one. raw: the target's log-probabilities
+    there [V]; None at a node that was not visited, where no other token is preferred.
     """
     if reason.code is not Code.OTHER_PREFERRED:
         return reason

@@ -225,7 +225,8 @@ class Proof:
 
         band: [samples, median, edge] at each checkpoint, of samplers that draw from the exact distribution;
         99 of 100 lie below the edge. ways: {name, curve, distance, edge, inside, beyond}; beyond is the share
-        of exact samplers that are as far off or farther; all but the curve None before the first checkpoint.
+        of exact samplers that are as far off or farther. Before the first checkpoint all of these but the
+        curve are None.
         """
         edges = self.simulated.quantile(OUTSIDE, dim=0).tolist()
         middle = self.simulated.median(dim=0).values.tolist()

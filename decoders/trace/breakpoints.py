@@ -1,7 +1,8 @@
 """Breakpoints: conditions at which a run stops to be looked at, such as `entropy > 4`.
 
 `parse` reads what was typed; `Watch` says of each step which conditions hold, from the events alone, so a
-live lane and a stored trace stop at the same steps. That lanes differ is asked with `differ`, of their texts.
+live lane and a stored trace stop at the same steps. Whether lanes differ is a question about their texts,
+which `differ` answers.
 """
 
 import math
@@ -75,7 +76,7 @@ class Stop:
 
 
 def parse(typed: str) -> Condition:
-    """A condition as it was typed. Refusal with one sentence that lists all forms."""
+    """A condition as it was typed. Raises Refusal with one sentence that lists all forms."""
     text = " ".join(str(typed)[: LONGEST + 1].split())
     kind = next((kind for kind in Kind if text.lower().startswith(kind)), None)
     rest = text[len(kind) :].strip() if kind else ""
@@ -89,7 +90,9 @@ def parse(typed: str) -> Condition:
 
 
 def parse_all(typed: Sequence[str]) -> tuple[Condition, ...]:
-    """Several conditions, each once. Refusal with one sentence if one cannot be read or there are many."""
+    """Several conditions, each once. Raises Refusal with one sentence if one cannot be read or there are too
+    many.
+    """
     if len(typed) > MOST:
         raise Refusal(f"A run stops at {MOST} conditions at most, not {len(typed)}.")
     return tuple(dict.fromkeys(map(parse, typed)))

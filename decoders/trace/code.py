@@ -25,8 +25,8 @@ class Function:
 
 @dataclass
 class Code:
-    """`algorithm`: what the strategy says of itself, with its numbered steps. A place is a stack of lines,
-    outermost function first; an event has the number of its place in `Step.places`.
+    """`algorithm`: the strategy's docstring, with its numbered steps. A place is a stack of lines, outermost
+    function first; an event has the number of its place in `Step.places`.
     """
 
     algorithm: str = ""
@@ -46,8 +46,8 @@ class Code:
 
 
 def fits(record: dict[str, Any], events: list[int]) -> bool:
-    """Whether the code of a trace, as JSON, is of usual size and belongs to its steps, which have so many
-    events each: who cuts steps out of a file may leave the code as it was.
+    """Whether the code of a trace, as JSON, has a usual size and belongs to its steps, which have this many
+    events each. Whoever cuts steps out of a file may have left the code as it was.
     """
     functions, places = range(len(record["functions"])), range(NOWHERE, len(record["places"]))
     return (

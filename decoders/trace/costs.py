@@ -292,8 +292,9 @@ class Costs:
     def whole_rounds(self, ended: str | None) -> list[DraftRound]:
         """The rounds that the end of the lane did not cut short; `ended`: why the lane is over.
 
-        A limit on new tokens cuts all rounds whose draft reaches the last place that it leaves for one. An
-        end inside a draft cuts the last round: what comes after the end was neither drafted nor accepted.
+        If a limit on new tokens ended the lane, every round is cut whose draft reached the last position that
+        the limit allows a draft. If the text ended inside a draft, the last round is cut: nothing after the
+        end was drafted or accepted.
         """
         if limited(ended):
             return [made for made in self.rounds if made.deepest < self.new_tokens - 1]

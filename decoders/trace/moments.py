@@ -47,7 +47,7 @@ class LeadChange:
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """The test that ended a round. instead: the node that stands in the place of the rejected one; discarded:
-    how many drafted tokens behind it were not tested.
+    how many drafted tokens after it were not tested.
     """
 
     kind: ClassVar[str] = "rejection"

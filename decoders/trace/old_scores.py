@@ -54,8 +54,8 @@ TABLES = {
 
 
 def event_of(record: dict[str, Any]) -> Scored | Placed:
-    """The event of version 2 of one score. One of another program may have a name of ours and not its parts:
-    it is a plain value.
+    """The event of version 2 of one score. A score of another program may have one of our names without the
+    parts: it becomes a plain value.
     """
     node, total, parts = record["node"], record["total"], dict(record.get("parts", {}))
     name, level, rank = NAMES.get(record["name"], record["name"]), record.get("level"), record.get("rank")

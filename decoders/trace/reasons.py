@@ -131,7 +131,7 @@ NUMBERS: dict[Code, Mapping[str, type | UnionType]] = {
 
 
 def wrong_reason(reason: Reason) -> str | None:
-    """Why a reason has not the numbers of its code, as a sentence; None if it has them."""
+    """Why a reason lacks the numbers of its code, as a sentence; None if it has them."""
     wanted = NUMBERS.get(reason.code, {})
     if reason.numbers.keys() == wanted.keys() and all(
         is_of(reason.numbers[name], kind) for name, kind in wanted.items()

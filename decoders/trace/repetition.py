@@ -13,8 +13,8 @@ PHRASE = 6  # tokens that make a repetition if the text has them already
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A stretch that is written again behind itself: `period` tokens from place `first` on (counted from 0),
-    and their copies up to `stop`, the last of which may be unfinished.
+    """A stretch that is repeated immediately after itself: `period` tokens from place `first` on (counted
+    from 0), and their copies up to `stop`, the last of which may be unfinished.
     """
 
     first: int
@@ -38,9 +38,9 @@ class Loop:
 
 @dataclass(frozen=True)
 class Exits:
-    """A loop under one processor, see `decoders.logits.loop_exits`. leaving: the probability to leave it at
-    each token from the first copy on, if it is still in the loop there; greedy_leaves: the first of them at
-    which the most likely token is another.
+    """A loop under one processor, see `decoders.logits.loop_exits`. leaving: for each token from the first
+    copy on, the probability of leaving the loop there, if the text is still in it; greedy_leaves: the first
+    of these tokens at which the most likely token leaves the loop.
     """
 
     name: str

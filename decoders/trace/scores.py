@@ -152,7 +152,7 @@ class Rank(Score):
 @dataclass(slots=True)
 class Measure(Score):
     """A value at a token. If there is a `limit`, the total was compared with it, and `level` says what was
-    done. If there is a `scale`, the total is a number of its token, between 0 and there.
+    done. If there is a `scale`, the total is a number of its token, between 0 and `scale`.
     """
 
     limit: float | None = None
@@ -165,8 +165,8 @@ class Measure(Score):
 
 @dataclass(slots=True)
 class Table(Score):
-    """Values by number: [number, value ...] of each of what `unit` says, such as layers or experts. `chosen`:
-    the number that was taken.
+    """Values by number: rows of [number, value ...]; `unit` says what the number is of, such as a layer or an
+    expert. `chosen`: the number that was taken.
     """
 
     unit: str = ""
@@ -226,7 +226,7 @@ class AutomatonEdge:
 @dataclass(slots=True)
 class AutomatonState:
     """Where in the constraint's automaton the output stands after a node: in a state, or `along` characters
-    behind the beginning of an edge. `took`: the edges that its token took.
+    after the beginning of an edge. `took`: the edges that its token took.
     """
 
     node: int

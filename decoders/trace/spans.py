@@ -1,7 +1,7 @@
 """Spans of a text by delimiters: reasoning between `<think>` and `</think>`, the answer after it, tool calls.
 
 A fold over the bytes of its tokens that never looks ahead: a delimiter may be cut into several tokens, and
-those in front of its last one get their span when it is whole.
+all of them but the last get their span only once the delimiter is complete.
 """
 
 import re
@@ -53,8 +53,8 @@ CLOSED_BY = {"start_": "end_", "begin_": "end_", "begin_of_": "end_of_", "_begin
 
 
 def parse(typed: str) -> tuple[Delimiters, ...]:
-    """Delimiters as they were typed: pairs separated by commas, with what they delimit in front, or reasoning
-    where nothing stands there. Refusal with one sentence.
+    """Delimiters as they were typed: pairs separated by commas. A name in front, such as `tool call:`, says
+    what a pair delimits; without a name it is reasoning. Raises Refusal with one sentence.
     """
     found = []
     for piece in filter(None, (one.strip() for one in typed.split(","))):
@@ -69,8 +69,8 @@ def parse(typed: str) -> tuple[Delimiters, ...]:
 
 
 def of_template(template: str) -> tuple[Delimiters, ...]:
-    """The delimiters that a chat template names, both what opens and what closes; those of DEFAULT left
-    out.
+    """The pairs of delimiters that a chat template contains, opening and closing one, without those of
+    DEFAULT.
     """
     found: dict[Delimiters, None] = {}
     for match in TAG.finditer(template):

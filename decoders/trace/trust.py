@@ -1,7 +1,7 @@
-"""How far the numbers of a file of another program can be trusted: what was checked, and what failed.
+"""How far the numbers in another program's file can be trusted: what was checked, and what failed.
 
 A report is numbers; decoders/explain/trust.py makes the sentences. A trace carries it in its header, so that
-a saved trace is as doubtful as the file that it was made of.
+a saved trace is as doubtful as the file that it was made from.
 """
 
 from dataclasses import asdict, dataclass

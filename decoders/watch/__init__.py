@@ -2,7 +2,7 @@
 `watch(llm)` what vLLM does.
 
 The package itself can be called, so `from decoders import watch` suffices. Neither torch nor transformers is
-imported before that, and vLLM never.
+imported before the call, and vLLM never is.
 """
 
 import sys

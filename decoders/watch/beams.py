@@ -1,7 +1,7 @@
 """Beam search and beam sampling by `generate`: its own bookkeeping, recorded as our beam search records.
 
 Every decision (candidates, beams that live on, finished texts, the end) is read from transformers' tensors;
-`beam_state.Beams` records it and finds the limbs that lead nowhere any more.
+`beam_state.Beams` records it and finds the branches that no beam continues any more.
 """
 
 import math

@@ -138,8 +138,8 @@ class Assisted(Mode):
     def _draws(
         self, one: Round, p: torch.Tensor, q: torch.Tensor, accepted: int, weight: float | None
     ) -> list[float] | None:
-        """The numbers u of the round's tests: those that the random numbers' state of then gives again. None
-        if they would not have decided as transformers did.
+        """The numbers u of the round's tests, drawn again from the state that the random generator had before
+        them. None if they would not have decided as transformers did.
         """
         us = one.before_draws.uniforms(len(one.tokens))
         share = 1.0 if weight is None else weight

@@ -47,8 +47,8 @@ LARGEST_SEED = 2**53  # up to here every reader of JSON keeps a whole number exa
 
 
 def stages(processors: Sequence[Any]) -> list[str]:
-    """What each processor is called: its option, or its class if it is one of the user's own. A name that
-    comes again has a number after it.
+    """What each processor is called: its option, or its class if it is one of the user's own. A repeated name
+    gets a number.
     """
     names: list[str] = []
     for processor in processors:
@@ -69,8 +69,8 @@ def trace_of(
 ) -> Trace:
     """An empty trace of what transformers is about to do, under the name of our strategy that does the same.
 
-    config: the complete GenerationConfig; names and models: by role. Options that our strategy has not stand
-    in `model_defaults`, with the classes of processors that the user brought.
+    config: the complete GenerationConfig; names and models: by role. Options that our strategy lacks are in
+    `model_defaults`, as are the classes of the user's own processors.
     """
     known = registry.get(strategy)
     parameters, others = own_parameters(known, options(strategy, config, models.get("draft")))
@@ -116,8 +116,8 @@ def options(strategy: str, config: Any, assistant: Any) -> dict[str, Any]:
 
 
 def own_parameters(strategy: Strategy, chosen: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Our strategy's parameters with the chosen values, and what it has no parameter for. Lists of token ids
-    are no values of ours, which are typed.
+    """Our strategy's parameters with the chosen values, and the options that it has no parameter for. A list
+    of token ids is no value of a parameter that takes text.
     """
     parameters = {p.name: p.default for p in strategy.parameters}
     kinds, others = {p.name: p.kind for p in strategy.parameters}, {}
@@ -135,8 +135,8 @@ def name_of(model: Any) -> str:
 
 
 def unpadded(inputs: torch.Tensor, mask: torch.Tensor | None) -> list[list[int]]:
-    """The prompts in inputs [B, T] without the padding in front. mask [N, T], where there is some, has a row
-    for each text that is decoded: as many for each prompt.
+    """The prompts in inputs [B, T] without the padding in front. mask [N, T], if there is one, has a row for
+    each decoded text, the same number for each prompt.
     """
     rows = inputs.tolist()
     if mask is None or mask.dim() != 2:

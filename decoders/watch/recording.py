@@ -13,7 +13,7 @@ from decoders.watch.clock import Clock
 
 
 class Recording(Recorder):
-    """What a lane offers to whoever records a step: its tree, tip, limits and verbs. Nothing decodes here."""
+    """What a lane offers to code that records a step: its tree, tip, limits and verbs. Decodes nothing."""
 
     def __init__(
         self, trace: Trace, bytes_of: Callable[[int], bytes], eos: frozenset[int], budget: int, clock: Clock

@@ -43,8 +43,8 @@ def check_seams(model: Any) -> None:
 
 
 def arguments(function: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
-    """What a call gives, by name, further keywords included; the keywords alone if the call does not fit, for
-    then the function itself says so.
+    """A call's arguments by name, further keywords included; only the keywords if the arguments do not fit
+    the function, which then says so itself.
     """
     try:
         bound = inspect.signature(function).bind(*args, **kwargs).arguments

@@ -1,5 +1,5 @@
-"""What suits models of one's own: the lanes with which the page opens where no run of its models is stored,
-two that these models can run, and a prompt and a length for them.
+"""The lanes with which the page opens for models of which no run is stored: two that these models can run,
+with a prompt and a length for them.
 
 Before the models are loaded, their files say what to expect; `that_run` asks the models themselves.
 """

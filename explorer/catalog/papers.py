@@ -1,6 +1,6 @@
 """The 193 papers of assets/papers.csv and how far each is covered, from the papers that strategies, lenses,
-memories, experiments and small architectures declare. These declarations lie in assets/claims.csv, since
-asking for them imports torch: publish_claims.py writes it, and a test checks that it is up to date.
+memories, experiments and small architectures declare. These declarations are kept in assets/claims.csv, since
+collecting them imports torch. publish_claims.py writes the file, and a test checks that it is up to date.
 assets/far_papers.csv has cards for papers that are not implemented here.
 """
 

@@ -1,4 +1,4 @@
-"""A draft's distributions along known texts, beside the target's: as it is, and if it read in another way."""
+"""A draft's distributions along known texts, beside the target's: as it is, and as if it read differently."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace

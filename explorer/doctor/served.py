@@ -1,5 +1,5 @@
-"""Examines a server that drafts: sends it the canaries, and reads what it counts before and after each. Knows
-HTTP and counts, no models; which tokens were drafted, no server says.
+"""Examines a server that drafts: sends it the canaries, and reads what it counts before and after each. No
+server says which tokens were drafted.
 """
 
 from collections.abc import Iterator

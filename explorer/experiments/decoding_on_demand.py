@@ -1,10 +1,10 @@
 """Does a stream have to be decoded all the time?
 
-A stream of scenes: six facts about three people, told in a new order at every step. Mostly a fact changes
-that nobody asks for; now and then the place of the person who is asked for. The target reads each scene with
-the question, and decodes an answer only when a vector has moved far enough, in cosine distance, since the
-last answer; meanwhile that answer stands (decoding on demand, VL-JEPA 2025, whose decoder reads the predicted
-vector alone). The vector is the mean of the target's states, its last state, or, as in the paper, a
+A stream of scenes: six facts about three people, told in a new order at every step. Usually a fact changes
+that nobody asks about; now and then the person who is asked about changes place. The target reads each scene
+with the question, and decodes an answer only when a vector has moved far enough, in cosine distance, since
+the last answer; meanwhile that answer stands (decoding on demand, VL-JEPA 2025, whose decoder reads the
+predicted vector alone). The vector is the mean of the target's states, its last state, or, as in the paper, a
 prediction of the answer's own vector, by a small network that is trained here on other scenes. For
 comparison: every k-th step. right: how often the standing answer is the right one, over all steps. calls: the
 share of steps at which the target decodes. Distance 0 decodes at every step, infinity once in a stream.

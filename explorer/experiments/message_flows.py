@@ -1,7 +1,7 @@
-"""Flows: units of work that share nothing and speak in messages, put together to flows again.
+"""Flows: units of work that share nothing, exchange messages, and combine into larger flows.
 
-Josifoski et al. (2023), Flows: Building Blocks of Reasoning and Collaborating AI. A decoding strategy is one,
-so is a checker, and so is every way to wire them here. Each run is a `Log` of messages.
+Josifoski et al. (2023), Flows: Building Blocks of Reasoning and Collaborating AI. A decoding strategy is a
+flow, so is a checker, and so is every way to connect them here. Each run is a `Log` of messages.
 """
 
 import time

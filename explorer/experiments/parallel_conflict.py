@@ -1,4 +1,4 @@
-"""Two tokens that were filled in one forward and do not go together, of a lane that measured conflicts."""
+"""The two tokens filled in one forward that go together least, in a lane that measured conflicts."""
 
 from dataclasses import dataclass
 

@@ -3,7 +3,7 @@
 A forward gives every mask its own distribution; what is drawn together is drawn from the product of these.
 The price, in nats, is the total correlation of the positions given the prompt and what was filled before.
 Joint distributions of small list tasks, closed forms for lists of n different items, and the same numbers
-from a joint itself. Items are numbered.
+computed from a joint distribution itself. Items are numbers.
 """
 
 import math

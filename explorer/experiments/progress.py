@@ -1,10 +1,10 @@
 """How far an experiment is: its loops go through `each`, and whoever opened `watched` hears after every item
 what share of the whole is done.
 
-A loop inside a loop fills the part of the item that it works on, so that the share is that of the whole,
-however deep the loop that tells it. What follows one another shares what is left: `each(items, until=0.8)`
-leaves the last fifth to what comes after it, and so does `with part(0.8)`. An experiment has its process to
-itself, so the state is the module's.
+A loop inside a loop fills the part of the item that it works on, so the share is always that of the whole,
+however deep the loop that reports it. Loops that follow each other share what is left: `each(items,
+until=0.8)` leaves the last fifth to the loops after it, and so does `with part(0.8)`. An experiment has a
+process of its own, so the state is kept in this module.
 """
 
 from collections.abc import Callable, Iterable, Iterator

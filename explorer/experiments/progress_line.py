@@ -1,5 +1,5 @@
 """The progress of an experiment on the error stream: on a terminal one line that changes, else a line for
-every tenth. The time that is left follows from what was measured so far.
+every tenth. The remaining time is estimated from the time that the share so far took.
 """
 
 import sys

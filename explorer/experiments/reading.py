@@ -1,7 +1,7 @@
 """How a finding reads the table of an answer: rows by column names, shares and changes in words.
 
 A finding is one sentence that a newcomer understands. Every number in it, and every word that compares, comes
-from the table, so that an answer that is measured again cannot leave a false sentence after.
+from the table, so that measuring an answer again cannot leave a false sentence behind.
 """
 
 import re

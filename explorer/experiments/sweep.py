@@ -1,8 +1,8 @@
 """A sweep: the same prompts or problems are decoded under several settings, or several models are asked the
 same. Each setting is a row of the answer's table (or a few), each column a measure of what its cases gave.
 
-A module with a `SWEEP` is an experiment, whose table, charts and intervals follow from the declaration. One
-that measures something beside it has a `run` of its own.
+A module with a `SWEEP` is an experiment, whose table, charts and intervals follow from the declaration. An
+experiment that measures something besides the sweep has a `run` of its own.
 """
 
 from collections.abc import Callable, Sequence

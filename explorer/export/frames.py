@@ -1,7 +1,6 @@
 """The empty HTML of a lane, its menu, the guide of a lesson, the inspector, and the search for strategies.
 
-The scripts in assets/web/page find the parts by `data-part`, fill them and give them their behaviour. Knows
-no runs.
+The scripts in assets/web/page find the parts by `data-part`, fill them and give them their behaviour.
 """
 
 from explorer.export.bars import button, part

@@ -1,4 +1,4 @@
-"""What is in files that a person opens, one or many: lanes, records of which each can be opened as a lane,
+"""What is in files that a person opens, one or many: lanes, records, each of which can be opened as a lane,
 and counts. The page and the command `open` show it.
 """
 

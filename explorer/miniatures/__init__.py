@@ -1,8 +1,7 @@
 """Miniatures: the idea of a paper from another field on points in the plane, computed in a few seconds.
 
 A file of this folder is a miniature: its docstring has the title and a description, `PAPER` is the slug of
-the paper, and `story()` computes its `Story`. It does not implement the paper, and its card says so. Knows
-none of them by name.
+the paper, and `story()` computes its `Story`. It does not implement the paper, and its card says so.
 """
 
 import importlib

@@ -1,5 +1,5 @@
-"""Makes Gradio lighter where it computes without need: its front end while a page mounts, and both sides of
-it while nothing happens.
+"""Spares Gradio needless work: its front end while a page mounts, and both of its sides while nothing
+happens.
 """
 
 from pathlib import Path

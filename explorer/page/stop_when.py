@@ -1,4 +1,4 @@
-"""Breakpoints: gives a run those of the page, and says at which steps they hold."""
+"""Breakpoints: gives a run the breakpoints of the page, and says at which steps they hold."""
 
 import asyncio
 

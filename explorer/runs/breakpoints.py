@@ -1,6 +1,6 @@
 """The breakpoints of a run: asked after each step of its lanes, they say why it stops there.
 
-All is called on the worker, or for a run that has ended.
+Everything here is called on the worker, or for a run that has ended.
 """
 
 from collections.abc import Sequence

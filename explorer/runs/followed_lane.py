@@ -1,7 +1,7 @@
 """A lane that follows a trace file which another program writes anew while it grows, as vLLM's recorder does.
 
 Nothing is decoded here: each step of the file becomes a step of the lane. Between two looks at the file the
-lane waits as one whose server computes, so the worker does other work meanwhile.
+lane waits like a lane whose server computes, so the worker does other work meanwhile.
 """
 
 import threading

@@ -1,5 +1,5 @@
-"""Recorded log-probabilities as a side of a comparison: of a trace of ours, or of an answer or a rollout of
-another program.
+"""Recorded log-probabilities as a side of a comparison: from a trace of ours, or from an answer or a rollout
+of another program.
 """
 
 import math

@@ -1,7 +1,6 @@
 """The two sides of a comparison: an engine that scores the text now, or log-probabilities that were recorded.
 
-A side says what it says of the tokens one by one, so that no more than a piece of whole distributions is held
-at a time.
+A side gives its numbers token by token, so that whole distributions are held for only a few tokens at a time.
 """
 
 import math

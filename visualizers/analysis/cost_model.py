@@ -1,6 +1,6 @@
 """What one forward of a transformer costs: operations, bytes, and the seconds that the roofline gives them.
-Follows the counts of AI and Memory Wall (Gholami et al. 2024) and the table of Step-3 (StepFun 2025). Knows
-shapes and devices, no trace, and measures nothing. The bytes of activations are left out.
+Follows the counts of AI and Memory Wall (Gholami et al. 2024) and the table of Step-3 (StepFun 2025). Nothing
+is measured, and the bytes of activations are left out.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,10 @@
-"""Which length of the draft, and which stop probability, would have been fastest: from one run whose drafts
-were as long as any that is asked about.
+"""Which draft length, and which stop probability, would have been fastest, computed from one run whose drafts
+were at least that long.
 
-A shorter draft of the same round is its beginning, so what it drafts and gains is known, not estimated. What
-is taken as given is where rounds begin: a shorter draft would have begun its next rounds elsewhere. Seconds
-of a verification grow evenly from those of one token to those of the longest draft.
+A shorter draft of the same round is its beginning, so what it drafts and gains is known, not estimated. The
+beginnings of rounds are taken as given, although a shorter draft would have begun its next rounds elsewhere.
+The seconds of a verification are interpolated linearly between those of one token and those of the longest
+draft.
 """
 
 import random

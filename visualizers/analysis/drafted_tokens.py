@@ -1,8 +1,7 @@
 """The drafted tokens of a speculative lane, one row per token: what was tested, what replaced it, and why the
 draft was wrong. Candidates that were not sent to the target are listed apart: they were not drafted.
 
-Folds a trace, live or loaded; knows events, nothing of strategies or pictures. The causes are those of
-`rejection_causes`.
+Folds a trace, live or loaded. The causes are those of `rejection_causes`.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Where lanes diverge: the first token at which their texts differ, by how much, and how."""
+"""Where lanes diverge: the first token at which their texts differ, how far, and the kind of difference."""
 
 import math
 

@@ -1,8 +1,8 @@
 """Where the drafts of a speculative lane were rejected, and why: at most one position per round, the first at
 which no drafted token was accepted.
 
-Folds a trace; knows events, nothing of strategies or models. What only a model can tell, the drafter's guess
-at that position given the true tokens before it, is passed in as `Alone`.
+Folds a trace. Only a model can tell what the drafter would have guessed at that position given the true
+tokens before it: that is passed in as `Alone`.
 """
 
 from collections import Counter

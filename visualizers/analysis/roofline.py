@@ -1,9 +1,9 @@
 """Another machine: what a lane's forwards would take there in seconds and joules, by the roofline model
 (Williams, Waterman, Patterson 2009).
 
-Everything is derived: the counts are the trace's, the device and the sizes of the models are typed. Cache
-that belongs to side branches is not counted. A strategy whose parameters hold `concurrent` has forwards in a
-step that need not wait for each other.
+Everything is derived: the counts are the trace's, and a person types in the figures of the device and the
+sizes of the models. Cache that belongs to side branches is not counted. A strategy whose parameters hold
+`concurrent` has forwards in a step that need not wait for each other.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The microscope: where one speculative lane's drafts were accepted, and where they were wasted.
 
-Folds a trace, live or loaded; knows events, nothing of strategies, models or pictures. Names and formulas are
-those of vLLM's speculative metrics. Every number is measured, or derived by the formula beside it.
+Folds a trace, live or loaded. Names and formulas are those of vLLM's speculative metrics. Every number is
+measured, or derived by the formula beside it.
 """
 
 from collections import Counter

@@ -4,9 +4,7 @@
 
 Charts of analyses are in one file per subject: `comparison`, `first_differences`, `costs`, `microscope`,
 `calibration`, `what_if`, `losslessness`, `other_machine`, `losses`. `caption` describes a figure in words.
-`for_print` makes a view a figure for a paper, so many millimetres wide.
-
-Starts nothing.
+`for_print` makes a view a figure for a paper, as many millimetres wide as its column.
 """
 
 from visualizers.figures.charts import caption

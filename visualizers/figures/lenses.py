@@ -1,5 +1,5 @@
-"""The figures of lenses by name: functions in the files lens_*.py of a frame, the look and the picture's
-options. A lens names its figures.
+"""The figures of lenses by name. Each is a function, in the files lens_*.py, that takes a frame, the look and
+the picture's options; a lens names its figures.
 """
 
 import importlib

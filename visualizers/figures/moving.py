@@ -1,7 +1,7 @@
 """Runs as one SVG that moves: lanes one below the other, which take their steps at the same time.
 
 It needs no script, so it moves wherever a picture may stand, such as in a README. Every frame is a picture of
-the trace after some steps, drawn to the plan of the last one, so that nothing shifts. To readers who asked
+the trace after some steps, drawn in the layout of the last one, so that nothing shifts. To readers who asked
 for less motion it shows the end.
 """
 

@@ -1,4 +1,4 @@
-"""The caption of a figure for print: what is shown of which run, what the marks mean, and what it cost."""
+"""The caption of a figure for print: which run it shows, what the marks mean, and what the run cost."""
 
 from html import unescape
 from itertools import takewhile

@@ -1,5 +1,5 @@
-"""A view of a trace in the size of a thumb: its marks as large as on the screen, without words, and as wide
-and high as the thumbnail, however long the run is.
+"""A view of a trace as a thumbnail: marks as large as on the screen, without words, in a picture of a fixed
+size, however long the run is.
 """
 
 from dataclasses import replace

@@ -1,6 +1,4 @@
-"""Fits tokens and labels into a mark: on one line, on several lines, and cut only as a last resort. Knows
-widths of characters, no marks.
-"""
+"""Fits tokens and labels into a mark: on one line, on several lines, and cut only as a last resort."""
 
 from visualizers.scene.words import MONO, cells, fit, longest_prefix
 

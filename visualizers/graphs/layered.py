@@ -1,5 +1,5 @@
-"""The order of nodes in the columns of a layered graph: near their neighbours, so that few edges cross. Knows
-nodes with a `column` and edges from one column to a later one, nothing of what they are.
+"""The order of nodes in the columns of a layered graph: near their neighbours, so that few edges cross. Takes
+nodes with a `column`, and edges from one column to a later one.
 """
 
 import networkx as nx

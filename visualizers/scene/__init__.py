@@ -1,6 +1,6 @@
 """Scenes: marks, layouts, the registry of views, and what views share.
 
-A view writes `scene.Cell(...)`: a mark, where the events of a trace have a `Cell` and a `Step` too.
+A view writes `scene.Cell(...)` for a mark, since the events of a trace have classes `Cell` and `Step` too.
 """
 
 from visualizers.scene.marks import Arc as Arc

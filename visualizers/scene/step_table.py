@@ -1,7 +1,7 @@
 """Steps as tables: a table for each step, below each other, in columns that a view declares.
 
-A view that is one has a `layout` and says of each step with `table(step)` what stands in which column; the
-base draws.
+A view of this kind has a `layout`, and its `table(step)` says what stands in which column at each step; the
+base class draws.
 """
 
 from abc import ABC, abstractmethod

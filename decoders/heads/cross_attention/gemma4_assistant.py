@@ -110,8 +110,8 @@ class Gemma4Assistant(DraftModule):
         return Read()
 
     def keys_and_values(self, states: dict[int, torch.Tensor], first: int) -> Shared:
-        """Those of the M tokens at places first, first + 1, ..., from the streams [M, d] in front of the
-        target's layers, computed by these layers themselves.
+        """The keys and values of the M tokens at places first, first + 1, ..., computed by the target's
+        layers from the streams [M, d] in front of them.
         """
         base, shared = self.target.model.base_model, {}
         for kind, at in self.sources.items():

@@ -2,8 +2,8 @@
 target's states.
 
     trigram of token i: [E(i - 2); E(i - 1); E(i)] through a residual SiLU block and a linear map to width d
-    g_t: one decoder layer's output after  h_1 ... h_n, trigram(root), trigram(c_1) ... trigram(c_{t-1}) head
-    t: logits = A_t [h_n; g_t]
+    g_t: one decoder layer's output after  h_1 ... h_n, trigram(root), trigram(c_1) ... trigram(c_{t-1})
+    head t: logits = A_t [h_n; g_t]
 """
 
 import torch

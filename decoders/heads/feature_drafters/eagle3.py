@@ -2,8 +2,8 @@
 trained on its own outputs.
 
     g_i = F_3[a_i; b_i; c_i]               a, b, c: the residual stream that enters layers 2, L / 2 and L - 3
-    o_{i+1} = g_i + attention[norm(E(token i + 1)); norm(g_i)], then a feed-forward layer logits of token i +
-    2 = W norm(o_{i+1})  over its own vocabulary; o replaces g where none is known
+    o_{i+1} = g_i + attention[norm(E(token i + 1)); norm(g_i)], then a feed-forward layer
+    logits of token i + 2 = W norm(o_{i+1})  over its own vocabulary; o replaces g where none is known
 """
 
 from dataclasses import dataclass

@@ -84,8 +84,8 @@ class Falcon(DraftModule):
     def glanced(
         self, taps: Taps, tokens: torch.Tensor, states: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The entries' tokens and states with some answers shown: for a share of a first pass's wrong
-        guesses, which falls during training, as runs from the starts of blocks.
+        """The entries' tokens and states with some answers shown, in runs from the starts of blocks: as many
+        as a share, which falls during training, of a first pass's wrong guesses.
         """
         rows, k = tokens.shape[1], self.block
         at = some_rows(taps.tokens, rows)

@@ -1,7 +1,4 @@
-"""Layers for draft modules that attend to earlier entries, and one lane's entries in them.
-
-Plain PyTorch.
-"""
+"""Layers for draft modules that attend to earlier entries, and one lane's entries in them."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

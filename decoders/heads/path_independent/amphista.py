@@ -1,9 +1,10 @@
 """Amphista's heads (Li et al., 2024): parallel, as in Medusa, but they attend to each other, and later ones
 also read the root.
 
-    stage 1: a decoder layer over h_1 ... h_n: a_n stage 2: a decoder layer over G[a_i; E(token i + 1)]: b_n
-    head k: MLP_k of a_n (first half of the heads) or b_n, plus an embedding of k an encoder layer in which
-    the heads attend to each other; then the vocabulary matrix
+    stage 1: a decoder layer over h_1 ... h_n: a_n
+    stage 2: a decoder layer over G[a_i; E(token i + 1)]: b_n
+    head k: MLP_k of a_n (first half of the heads) or b_n, plus an embedding of k
+    an encoder layer in which the heads attend to each other; then the vocabulary matrix
 """
 
 import torch

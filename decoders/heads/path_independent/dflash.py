@@ -6,8 +6,8 @@
     layer's own matrices; each entry sees all c and the whole block
     logits of token n + 1 + k = H norm(x_k), k = 1 to b - 1        H, E: the target's
 
-As in the authors' code and in the library speculators. c passes no layer: its keys and values are computed
-once and kept.
+As in the authors' code and in the library speculators. c passes through no layer: its keys and values are
+computed once and kept.
 """
 
 import math
@@ -181,7 +181,7 @@ class DFlash(DraftModule):
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """The sum over depths of exp(-(k - 1) / GAMMA) times the cross-entropy, for blocks that begin at one
-        place in EVERY of a text, random ones in training.
+        of every EVERY positions of a text, chosen at random in training.
         """
         count = taps.rows(self.depth)
         rows = torch.arange(0, count, EVERY, device=taps.tokens.device)

@@ -1,6 +1,6 @@
 """Medusa heads (Cai et al., 2024): each depth has its own head, and all of them read only the last state.
 
-Its guesses do not depend on the drafted path.
+Their guesses do not depend on the drafted path.
 """
 
 import torch

@@ -96,8 +96,8 @@ class PEagle(Eagle3):
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """The mean cross-entropy, over all entries that guess, under the target's distribution restricted to
-        the draft's vocabulary. In training a random quarter of the places, KEPT^(k - 1) of them at depth k,
-        but LEAST at least (conditional drop-token sampling).
+        the draft's vocabulary. In training these are a random quarter of the places, at depth k only the
+        share KEPT^(k - 1) of them, but at least LEAST (conditional drop-token sampling).
         """
         count = taps.rows(self.depth)
         asked = [torch.arange(count, device=taps.tokens.device)] * self.depth

@@ -1,8 +1,7 @@
 """Three attentions in each layer, summed: over the whole text, over the current chunk, and over a short queue
 of summaries of past chunks (Recurrent Memory-Augmented Transformers with Chunked Attention, 2025).
 
-A reconstruction: the three paths, the gate and the queue are the paper's; the summaries are ours. Knows
-tensors, no texts and no engines.
+A reconstruction: the three paths, the gate and the queue are the paper's; the summaries are ours.
 """
 
 import torch

@@ -50,8 +50,8 @@ def present(value: Any) -> Any:
 
 
 def only(name: str, config: dict, used: Collection[str], within: str = "") -> None:
-    """Raises Refusal at a key that is neither used nor without effect. within: the part that the keys are
-    of.
+    """Raises Refusal at a key that is neither used nor without effect. within: the part of the config that
+    has these keys.
     """
     if left := sorted(config.keys() - NO_EFFECT - set(used)):
         raise Refusal(UNKNOWN_KEY.format(name, f"{within}.{left[0]}" if within else left[0]))

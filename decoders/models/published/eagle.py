@@ -288,7 +288,7 @@ def fused(
     more: dict[str, str],
 ) -> Eagle3:
     """An EAGLE-3 of several layers that `make(target, words_kept, reads, intermediate, published)` builds,
-    with the tensors of the file. more: places of tensors that EAGLE-3 has not.
+    with the tensors of the file. more: places of tensors that EAGLE-3 lacks.
     """
     width, taken = config["hidden_size"], tensors["fc.weight"].shape[1]
     reads = layers_read(name, config, target.layers)

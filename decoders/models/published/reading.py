@@ -69,7 +69,7 @@ READ = {
     "mlpspeculatorpretrainedmodel",
 }
 UNKNOWN = (
-    "The heads {!r} speak the format {!r}, which is not known here; known are EAGLE 1 to 3, P-EAGLE, DFlash, "
+    "The heads {!r} have the format {!r}, which is not known here; known are EAGLE 1 to 3, P-EAGLE, DFlash, "
     "Medusa, Hydra, the MLP speculator, AutoDeco, Gemma 4's assistants and the layers inside target "
     "checkpoints."
 )

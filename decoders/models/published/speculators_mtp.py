@@ -47,6 +47,6 @@ def read_speculators_mtp(name: str, config: dict, tensors: Tensors, target: Targ
         places[key] = f"{REST[stem]}.{kind}" if stem in REST else f"block.{key.removeprefix(LAYER)}"
     unknown = sorted(place for place in places.values() if place not in module.state_dict())
     if unknown:
-        raise Refusal(f"The heads {name!r} hold {unknown[0]!r}, which a layer of the target has not.")
+        raise Refusal(f"The heads {name!r} hold {unknown[0]!r}, which a layer of the target lacks.")
     fill(name, module, own, places)
     return module

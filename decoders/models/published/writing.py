@@ -53,8 +53,8 @@ def renamed(own: Tensors, names: dict[str, str]) -> Tensors:
 
 
 def with_bias(embed: torch.Tensor, join: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Embeddings [V, d] with which a join [d, 2d] without a bias, as vLLM's is, gives what it gives with it:
-    shifted by the vector that the join's half for embeddings turns into the bias.
+    """Embeddings [V, d] with which a join [d, 2d] without a bias, such as vLLM's, gives the same outputs as
+    with its bias: each is shifted by the vector that the join's half for embeddings maps to the bias.
     """
     half = join[:, : embed.shape[1]].double()
     shift = torch.linalg.solve(half, bias.double())

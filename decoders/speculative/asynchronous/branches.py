@@ -19,8 +19,8 @@ def best_probabilities(lane: Lane, node: int, count: int) -> list[float]:
 
 
 def fork(lane: Lane, draft: Draft, end: int, begun: list[int], count: int) -> list[list[int]]:
-    """`count` sequences below `end`, fewer where no more tokens are possible. The first may have `begun`; the
-    others start with the most likely tokens besides its first one.
+    """`count` sequences below `end`, fewer where no more tokens are possible. The first is `begun`, if it has
+    nodes; the others start with the most likely tokens other than its first.
     """
     scores = DRAFT_MODEL.scores(lane, [end])  # [1, V]
     if not begun:

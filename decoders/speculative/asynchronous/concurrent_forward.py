@@ -1,7 +1,7 @@
 """Runs the target's forward concurrently with the lane's own work, in a separate thread, or after it.
 
-Two models compute at the same time if they are two engines; on a GPU the target gets a stream of its own.
-What is recorded, and in which order, is the same either way, except the times.
+Two models compute at the same time if they are two engines; on a GPU the target gets a stream of its own. The
+recorded events and their order are the same either way; only the times differ.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from decoders.trace.events import Forward
 
 ALONE = 4  # the first forwards of the target, which run in turn
 FIRST = f"The first {ALONE} rounds run one model after the other, which shows what a forward costs alone."
-ONE_MODEL = "Target and draft are one model here, which can do one thing at a time: they take turns."
+ONE_MODEL = "Target and draft are the same model here, so they take turns."
 
 
 class ConcurrentForward:
     """A context manager whose `score` begins a forward of the target and returns a function that waits for
     it. Meanwhile the lane may do anything but use the target. The thread ends with the context. The first
-    forwards run in turn, so that the lane's own times show what concurrency gains.
+    forwards do not run concurrently, so that the lane's own times show what concurrency gains.
     """
 
     def __init__(self, lane: Lane, concurrent: bool):
@@ -48,8 +48,8 @@ class ConcurrentForward:
         self.alone.close()
 
     def score(self, nodes: list[int], kind: str = "verify") -> Callable[[], torch.Tensor]:
-        """Begins a target forward over existing `nodes`. The function returned, to be called once, waits for
-        it (in turn: runs it), records it and returns the logits [N, V].
+        """Begins a target forward over existing `nodes`. Returns a function, to be called once, that waits
+        for the forward (or runs it, if the models take turns), records it and returns the logits [N, V].
         """
         lane = self.lane
         self.asked += 1

@@ -1,8 +1,8 @@
 """DuoDecoding: while the target verifies a window, the draft writes one long sequence or several short ones.
 
-Lv et al. (2025), DuoDecoding. The paper runs the draft on the CPU and the target on a GPU, and is defined at
-temperature 0 only; above it, the sequences are still the most likely tokens, and the target draws its own
-token.
+Lv et al. (2025), DuoDecoding. The paper runs the draft on the CPU and the target on a GPU, and defines the
+method at temperature 0 only. Above it, sequences here still consist of the draft's most likely tokens, and
+the target draws its own token.
 """
 
 from collections.abc import Iterator
@@ -32,8 +32,8 @@ def sequence_count(probs: list[float], second: float, budget: int) -> int:
     """How many sequences share the budget. probs: of first tokens, best first; second: of the best token
     after the best first one.
 
-    One, and one more for each next first token that is more likely than the best two in a row together;
-    rounded down to a divisor of the budget.
+    One sequence, and one more for each further first token that is more likely than the best first token and
+    its best successor together; rounded down to a divisor of the budget.
     """
     count = 1
     while count < min(len(probs), MAX_SEQUENCES) and probs[count] > probs[0] * second:
@@ -100,10 +100,10 @@ def duodecoding(lane: Lane) -> Iterator[None]:
        passes is the next window; the others are discarded.
 
     The very first round drafts one token, so that the first token of the text is available at once. Drafting
-    the budget should take as long as one target forward: budget 0 times both models when the lane
-    starts and takes their ratio, rounded to a number with many divisors, which may differ from run to run.
-    Sequences are the draft's most likely tokens at any temperature, and the target draws its own tokens,
-    so the text is the target's.
+    the budget should take as long as one target forward. With a budget of 0 both models are timed when the
+    lane starts, and the budget is the ratio of their times, rounded to a number with many divisors; it may
+    differ from run to run. Sequences are the draft's most likely tokens at any temperature, and the target
+    draws its own tokens, so the text is the target's.
     """
     _, verifier = endless_forks(lane.parameters)
     budget = lane.parameters["budget"] or measured_budget(lane)

@@ -1,8 +1,8 @@
 """Overlapped rounds: the draft model continues to write while the target verifies what it wrote before.
 
-A window is the chain that waits after the newest token. After the tokens of which it is confident, the draft
-writes one sequence or several, whose first tokens are tested in the same round; the rest of the one that
-passes is the next window.
+A window is the chain of guesses that waits after the newest token. After the window's sure part the draft
+writes one or several sequences, whose first tokens are tested in the same round. The rest of the sequence
+whose first token passes is the next window.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,9 +39,9 @@ def overlapped(
     """Rounds in which the target reads the newest token and the sure part of the window, in a thread of its
     own if the lane asks for that, while `write` continues after it.
 
-    What is tested are the sure part and the first tokens of what was written; a round whose tests all pass
-    draws no token of its own. Without `pre_verify` the target waits while the first window is written, and
-    without `post_verify` the draft waits while a window is tested.
+    The sure part and the first tokens of the new sequences are tested. If all tests pass, the target draws no
+    token of its own. Without `pre_verify` the target waits while the first window is written, and without
+    `post_verify` the draft waits while a window is tested.
     """
     draft, window = Draft(lane.tip), []
     with ConcurrentForward(lane, lane.parameters["concurrent"]) as target:

@@ -94,9 +94,10 @@ def pearl(lane: Lane) -> Iterator[None]:
 
     A token passes as in speculative decoding: `u q(x) < p(x)`. There is no bonus token: in its position the
     draft's next token is tested. A round takes as long as the slower of the two models, so drafting a window
-    should take as long as one target forward: num_assistant_tokens 0 times both models when the lane starts
-    and uses the ratio, which may differ from run to run, and with it sampled text. Without pre_verify or
-    post_verify it is the paper's ablation; without both, drafting and testing alternate.
+    should take as long as one target forward. With num_assistant_tokens at 0, both models are timed when the
+    lane starts, and the ratio of their times is used; it may differ from run to run, and sampled text with
+    it. Without pre_verify or post_verify this is the paper's ablation; without both, drafting and testing
+    alternate.
     """
     _, verifier = pearl_pair(lane.parameters)
     count = lane.parameters["num_assistant_tokens"] or measured_window(lane)

@@ -57,10 +57,10 @@ def bass(lane: Lane) -> Iterator[None]:
     1. The draft writes l guesses for every text; each forward gives the next guess of all texts.
     2. One target forward checks the guesses of all texts. A mask lets every token see only its own text.
     3. Every text keeps its accepted guesses and one token of the target's, so lengths drift apart.
-    4. If some text accepted all l, `l = min(l + 2, 32)`. Else `l = l - ceil(l / 10) - s`, but not below 1 or
-       what a text accepted; s is 1 from the second such round on, else 0.
+    4. If some text accepted all l, `l = min(l + 2, 32)`. Else `l = l - ceil(l / 10) - s`, but no less than 1
+       or the most that a text accepted; s is 1 from the second such round in a row on, else 0.
 
-    The lane's prompt is the first text, and counts and other pictures are for that text; a forward serves
+    The lane's prompt is the first text; counts and other pictures are for that text alone. A forward serves
     all texts and counts once. Each text is the same as if it were decoded alone.
     """
     _, verifier = bass_pair(lane.parameters)

@@ -70,8 +70,8 @@ class Row:
 class Rectangle:
     """`rows[root]`: the texts that it holds, by their first nodes, in the order of the rectangle's rows.
 
-    `mistake`: one that real implementations made, for lessons: position ids are columns, or include the
-    padding that a row had each time it was padded again.
+    `mistake`: a mistake that real implementations made, for lessons. Position ids are column numbers, or they
+    count the padding that a row received each time it was padded again.
     """
 
     def __init__(self, model: torch.nn.Module, tree: Tree, mistake: str | None = None):

@@ -1,8 +1,8 @@
 """A batch: several texts that one lane decodes together, and the draft-verify loop over them.
 
 The lane's prompt is the first text; the others are in the same token tree, each with its own root, so the
-tree mask keeps them apart and one forward serves all. The first text is the lane's own and is recorded as any
-lane's; for every text, round by round, `Cell` events record what became of each guess.
+tree mask keeps them apart and one forward serves all. The first text is the lane's own and is recorded like
+any lane's. For every text, `Cell` events record round by round what became of each guess.
 """
 
 from collections.abc import Callable, Iterator
@@ -203,9 +203,9 @@ def batch_rounds(
 ) -> Iterator[None]:
     """Runs rounds until all texts are finished; each is one target forward over all texts that are chosen.
 
-    `propose` drafts for them, each keeps what the verifier accepts of its own draft and the target's token
-    after it, and `observe` is told the outcome. Texts have lengths of their own; none waits within a round,
-    and all wait for its end.
+    `propose` drafts for these texts. Each text keeps the part of its draft that the verifier accepts and the
+    target's token after it; `observe` receives the outcome. Lengths may differ: no text waits for another
+    within a round, and all wait for its end.
     """
     texts, turn = gather(lane), 0
     while going := [text for text in texts if text.more]:

@@ -28,7 +28,7 @@ REASON = "Other guesses of the batch promised more: this one is not submitted."
 
 def allocate(scores: list[list[float]], capacity: int) -> list[int]:
     """How many guesses each text may submit: the `capacity` largest scores of all, shallower ones first on
-    ties. Scores fall along a row, so what is chosen of it is a prefix.
+    ties. Scores fall along a row, so the chosen guesses of a row are a prefix.
     """
     ranked = sorted((-score, j, i) for i, row in enumerate(scores) for j, score in enumerate(row))
     lengths = [0] * len(scores)
@@ -82,12 +82,12 @@ def tetris(lane: Lane) -> Iterator[None]:
     2. The score of a guess is the draft's log-probability of its whole path: `s(j) = log q(x1) + ... + log
        q(xj)`.
     3. Of all B texts together the `num_assistant_tokens B` best guesses are submitted: a confident text may
-       use slots that an uncertain one leaves. A single text gets num_assistant_tokens.
+       use slots that an uncertain one leaves free. A single text gets num_assistant_tokens.
     4. One target forward checks them; every text keeps what it accepts and gets one token of the target's.
 
-    If guesses are ranked by their drawn tokens, whether one is submitted depends on what it is, and sampled
-    text is no longer exact; ranked by the most likely token at its position (our variant), it stays exact. At
-    temperature 0 both are exact. The lane's prompt is the first text.
+    If guesses are ranked by the tokens that were drawn, whether a guess is submitted depends on its token,
+    and sampled text is no longer exact. Ranked by the most likely token at each position (our variant), it
+    stays exact. At temperature 0 both are exact. The lane's prompt is the first text.
     """
     _, verifier = tetris_pair(lane.parameters)
     base, extra = lane.parameters["num_assistant_tokens"], lane.parameters["extra_tokens"]

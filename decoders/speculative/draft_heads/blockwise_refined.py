@@ -232,8 +232,8 @@ def blockwise_rescored_pair(parameters: dict) -> Pair:
        the largest sum of the head's log-probability and weight times the small model's is taken.
     3. One target forward reads the chain; exact tests follow.
 
-    This is the local rescoring of the paper (the other one, over whole paths, is *Refined block drafts*),
-    whose small model has 61 M parameters. It takes one forward of the small model per depth.
+    This is the paper's local rescoring; *Refined block drafts* is its other one, over whole paths. It takes
+    one forward of the small model per depth. The paper's small model has 61 M parameters.
     """
     weight = parameters["weight"]
 

@@ -74,10 +74,10 @@ def dream(lane: Lane) -> Iterator[None]:
     4. A tree grows as in EAGLE-2, one target forward verifies it, and the text stays exactly the target's.
 
     This is the part of the paper that needs no image: the compression of visual tokens and the
-    vision-language targets are left out. Features are normalised to unit length for that loss. That the
-    target's states are up to six tokens old while it drafts is imitated in training by hiding the newest one
-    to six (our reading). The paper's tree has width 8, depth 5 and 63 nodes. With gate off one sees how well
-    the drafter works without the target's states.
+    vision-language targets are left out. Features are normalised to unit length for that loss. While the
+    drafter drafts, the target's states are up to six tokens old; training imitates this by hiding the newest
+    one to six of them (our reading). The paper's tree has width 8, depth 5 and 63 nodes. With gate off one
+    sees how well the drafter works without the target's states.
     """
     drafter, verifier = dream_pair(lane.parameters)
     module = finder(True)(lane.models["target"])

@@ -20,7 +20,7 @@ EAGLE_SAYS = (
 
 def layer_drafted(kind: str, parameters: dict, name: str, says: str) -> Pair:
     """The tree of `tree_parameters` drafted by the target's layer `kind`, and its simplest exact verifier.
-    `name`: what guesses, the words after "from"; `says`: how, in a sentence.
+    `name`: what guesses, in words that can follow "from"; `says`: a sentence that says how it guesses.
     """
     find = head_of_kind(kind)
     drafter = with_drift(find, tree_of(parameters, find), name, says)
@@ -39,16 +39,16 @@ def eagle_pair(parameters: dict) -> Pair:
     1. At each position of the text the layer reads the target's state and the token that was chosen after it,
        and predicts the next state. The token resolves the uncertainty that the state alone leaves.
     2. The target's frozen head turns the state into a distribution of guesses. A guess and the state it came
-       from are the layer's next input: so a tree grows, with one pass per level. Which ranks are drafted is
-       fixed: 25 paths, up to five deep.
+       from are the layer's next input, so a tree grows with one pass per level. The drafted ranks are fixed:
+       25 paths, up to five deep.
     3. One target forward reads the tree; the accepted path and the target's own token are committed.
     4. The layer's own states are dropped, and it reads the target's true states of the new tokens.
 
     Trees of the most likely guesses are exact at any temperature, since nothing in them is drawn; a chain is
     drawn from the layer's own distribution, and the usual test keeps it exact. On llama-tiny a chain of three
     is faster than the tree, although the tree brings more tokens per forward: a forward over 25 tokens takes
-    twice as long as one over a single token. *Drift* shows how far the layer's states are from the target's:
-    the deeper, the farther.
+    twice as long as one over a single token. *Drift* shows how far the layer's states are from the target's;
+    the distance grows with depth.
     """
     return layer_drafted("eagle", parameters, "a feature drafter", EAGLE_SAYS)
 

@@ -23,9 +23,9 @@ SERIALLY, IN_PARALLEL, BORROWED = "serial", "parallel", "borrowed"
 
 
 def serial_then_parallel(serial: int, parallel: int, nodes: int, borrowed: int) -> Shape:
-    """Section 3.3: of the children of each level the best paths are kept, `serial` on the first two levels
-    and `parallel` on the later ones; of all of them the `nodes` best are the tree; then paths that end early
-    borrow up to `borrowed` nodes. Nothing is drawn.
+    """Section 3.3: each level keeps its best paths, `serial` of them on the first two levels and `parallel`
+    on the later ones. The `nodes` best nodes of all levels are the tree; then paths that end early borrow up
+    to `borrowed` nodes. Nothing is drawn.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:

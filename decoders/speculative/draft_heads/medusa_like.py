@@ -103,9 +103,9 @@ def hydra_pair(parameters: dict) -> Pair:
 
     1. The target has chosen the next token, the root. Head 1 reads the state that predicted it and the root;
        head k also reads the embeddings of the k - 1 tokens drafted below the root.
-    2. So the branches of a tree differ: the guess after "New" is not the one after "big". A fixed list
-       of paths of ranks says which guesses are drafted; each rank is that after its own path.
-       All nodes of a level share one call of their head.
+    2. So the branches of a tree differ: the guess after "New" is not the one after "big". A fixed list of
+       paths of ranks says which guesses are drafted; a rank counts among the guesses after its own path. All
+       nodes of a level share one call of their head.
     3. One target forward reads the tree; exact tests follow, or typical acceptance, as in Medusa.
 
     Hydra++ has four blocks per head, and a decoder layer over all states of the text whose output takes the
@@ -165,10 +165,11 @@ def chimera_pair(parameters: dict) -> Pair:
        above it the target draws its own token and follows the tree while it contains that token: exact.
 
     The authors' code at a temperature above 0 accepts each row of candidates with probability p / q and ends
-    an accepted row with the most probable token, which changes the distribution; it is not offered here.
-    Typical acceptance, their other rule, is: relaxed. The heads of llama-tiny are smaller than the paper's: a
-    head is the target's matrix after a scale for each number and a change of low rank, and the residual block
-    has a low rank, too. They were trained along the target's own tokens, not along the drafter's.
+    an accepted row with the most probable token, which changes the distribution; that rule is not offered
+    here. Their other rule, typical acceptance, is offered and makes the lane relaxed. The heads of llama-tiny
+    are smaller than the paper's: a head scales its input element by element, adds a low-rank map and applies
+    the target's matrix; the residual block has a low rank, too. They were trained along the target's own
+    tokens, not along the drafter's.
     """
     says = "Trigrams of the newest tokens and one layer over the target's states guess, one pass per level."
     return verified(drafted_by("chimera", parameters, "Chimera's heads", says), parameters)

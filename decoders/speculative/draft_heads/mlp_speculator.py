@@ -34,9 +34,9 @@ def mlp_speculator_pair(parameters: dict) -> Pair:
     4. One target forward reads the tree. The authors' code has only greedy tests; here any temperature is
        exact.
 
-    The one of llama-tiny has one map, norm and matrix for all depths (the authors' option), and uses the
-    target's embedding tables after learned maps where the paper has tables of its own. It was trained on the
-    target's distributions, along stories and the target's own text together, not in two stages.
+    The speculator of llama-tiny has one map, norm and matrix for all depths (the authors' option), and uses
+    the target's embedding tables with learned maps, where the paper has separate tables. It was trained on
+    the target's distributions, along stories and the target's own text together, not in two stages.
     """
     drafter = drafted_by("mlp_speculator", parameters, "an MLP speculator", SAYS)
     return simplest(drafter, parameters["temperature"])

@@ -23,7 +23,7 @@ def dflash_pair(parameters: dict) -> Pair:
 
     1. The target's states after a few layers are fused into one vector per token (on llama-tiny after 2, 6
        and 10 of 12 layers). Every layer of the drafter turns these vectors into keys and values of its own,
-       once for each token; they pass no layer themselves.
+       once for each token; the vectors themselves pass through no layer.
     2. A block is the newest token and b - 1 masks after it. Its entries see all those keys and values and,
        in both directions, each other. One forward gives a distribution for each mask.
     3. No guess has read another: the tokens of a block are the likeliest one by one, not the likeliest text.
@@ -33,11 +33,11 @@ def dflash_pair(parameters: dict) -> Pair:
        drawn from the block's distributions and tested with p / q: exact. The authors' code drafts the
        likeliest tokens at any temperature, and keeps those that the target draws as well.
 
-    The block is always a whole one, however few tokens are drafted, since masks see masks. The authors train
-    more layers and longer blocks (16 for Qwen3-8B) on answers of the target, with its tokens as labels. The
-    drafter of llama-tiny has two layers and blocks of 8. It was trained for minutes on 0.9 million tokens,
-    half of them written by the target, with blocks at an eighth of the places of a text, and with the
-    target's distributions as labels.
+    The block is always complete, however few tokens are drafted, since its masks see each other. The authors
+    train more layers and longer blocks (16 for Qwen3-8B) on answers of the target, with its tokens as labels.
+    The drafter of llama-tiny has two layers and blocks of 8. It was trained for minutes on 0.9 million
+    tokens, half of them written by the target, with blocks at an eighth of the positions of a text, and with
+    the target's distributions as labels.
     """
     says = "A block of masks, which sees the target's states and itself, guesses all its tokens in one pass."
     return simplest(drafted_by("dflash", parameters, "a block drafter", says), parameters["temperature"])
@@ -63,11 +63,11 @@ def peagle_pair(parameters: dict) -> Pair:
     4. One target forward reads the draft. At temperature 0 the longest right prefix is kept; above it tokens
        are drawn from the K distributions and tested with p / q: exact.
 
-    In training, rollouts of masks begin at a random part of the places, of which 0.7 go on from each depth to
-    the next (conditional drop-token sampling). The authors' drafter for gpt-oss-120b has four layers and
-    eight depths; that of llama-tiny has two layers, six depths and 2,048 of 4,096 tokens. It was trained for
-    minutes on 0.9 million tokens, with rollouts from a quarter of the places, and reads the target's own
-    embeddings; the authors train those, too.
+    In training, rollouts of masks begin at randomly chosen positions, and a share of 0.7 of them continues
+    from each depth to the next (conditional drop-token sampling). The authors' drafter for gpt-oss-120b has
+    four layers and eight depths; that of llama-tiny has two layers, six depths and 2,048 of 4,096 tokens. It
+    was trained for minutes on 0.9 million tokens, with rollouts from a quarter of the positions. It reads the
+    target's own embeddings; the authors train the embeddings, too.
     """
     says = "EAGLE-3's layers read masks after the newest token and guess all depths in one pass."
     return simplest(drafted_by("peagle", parameters, "a P-EAGLE drafter", says), parameters["temperature"])

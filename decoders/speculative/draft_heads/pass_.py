@@ -122,8 +122,8 @@ def pass_pair(parameters: dict) -> Pair:
 
     Only the embeddings are trained: L vectors, by the cross-entropy of texts after random prefixes (how these
     are drawn is our reading). They help a model of six million parameters far less than the paper's of seven
-    billion, as the card of its heads says. So that several texts are decoded in the same way, pass A runs on
-    its own here and shares nothing with pass B.
+    billion, as the card of its heads says. Here pass A is a separate forward and shares nothing with pass B,
+    so that several texts are decoded in the same way.
     """
     temperature = parameters["temperature"]
     count, top_k = parameters["num_lookahead_tokens"], parameters["draft_top_k"]

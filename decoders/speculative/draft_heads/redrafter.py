@@ -44,8 +44,8 @@ def redrafter_pair(parameters: dict) -> Pair:
 
     The published sampling accepts every entry of every beam with probability p / q. Beams are not draws from
     q, and shared tokens are tested several times: where the only guess has p = 0.3 and q = 0.6, it is written
-    with probability 0.5. *acceptance* offers that rule, too. The paper has ten beams and more; its code also
-    keeps only the best 50 tokens of drafter and target, which here is the parameter top_k.
+    with probability 0.5. *acceptance* offers that rule, too. The paper has ten or more beams; its code also
+    keeps only the best 50 tokens of drafter and target, for which there is the parameter top_k here.
     """
     temperature = parameters["temperature"]
     drafter = drafted_by("redrafter", parameters, "a recurrent drafter", SAYS)

@@ -1,5 +1,5 @@
 """Shapes made of whole chains that share their prefixes: the beams of a recurrent drafter, and the best of
-all combinations of the most likely tokens. Know no model.
+all combinations of the most likely tokens.
 
 Chains are rows of a table; entries whose rows agree so far are one node, so the target reads each once
 (Zhang et al. 2024, Recurrent Drafter, section 3.2).

@@ -75,8 +75,9 @@ def plus_two_minus_one(start: int) -> Length:
 
 
 def batch_heuristic(start: int = 7, step: int = 2, divisor: int = 10, limit: int = 32) -> Length:
-    """BASS (Qian et al. 2024) for one text: `step` more after a round that accepted all; else fewer by a
-    share, by one more still if the round before shortened too, and never fewer than were accepted.
+    """BASS (Qian et al. 2024) for one text: `step` tokens more after a round that accepted all. Otherwise a
+    share fewer, and one fewer still if the round before also shortened the draft, but never fewer than were
+    accepted.
     """
     now, shortened = [start], [0]
 

@@ -1,4 +1,4 @@
-"""Shapes that grow where the source is confident: DySpec's, OPT-Tree's and EAGLE-2's. Know no model.
+"""Shapes that grow where the source is confident: DySpec's, OPT-Tree's and EAGLE-2's.
 
 The value of a node is the product of the source's probabilities on its path: its estimate of the probability
 that the verifier reaches the node.

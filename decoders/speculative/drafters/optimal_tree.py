@@ -1,8 +1,9 @@
 """The best fixed shape of a drafted tree, by dynamic programming.
 
-Sequoia (Chen et al. 2024), section 3: if the probability that a node's k-th child is the one that is accepted
-is P_k wherever the node stands, a tree commits F = sum over its nodes of the product of P along their paths
-tokens per round, the target's own included, and the best tree of n nodes is made of the best trees of fewer.
+Sequoia (Chen et al. 2024), section 3. P_k is the probability that the k-th child of a node is the accepted
+one, wherever the node stands. The value F of a tree is the sum over its nodes of the product of P along their
+paths: the expected tokens per round, the target's own included. The best tree of n nodes consists of the best
+trees of fewer nodes.
 """
 
 from collections.abc import Mapping
@@ -16,9 +17,9 @@ Skeleton = dict[tuple[int, ...], int]  # path of slots from the root, () -> how 
 
 @dataclass(frozen=True)
 class Forms:
-    """F and how it is reached, for n nodes, the root included, on at most d levels, the root's included, with
-    exactly b children of the root: `value[d, n, b]` (-inf where there is no such tree), and
-    `earlier[d, n, b]`, how many of the nodes do not belong to the last child.
+    """The best trees of n nodes on at most d levels, both counted from the root, with exactly b children of
+    the root: `value[d, n, b]` is F (-inf where there is no such tree), and `earlier[d, n, b]` is how many of
+    the nodes do not belong to the last child.
     """
 
     value: np.ndarray
@@ -64,7 +65,7 @@ def forms(rates: tuple[float, ...], max_nodes: int, depth: int) -> Forms:
 
 
 def best_size(table: Forms, seconds: Mapping[int, float], draft: float) -> tuple[int, int, float]:
-    """(nodes, levels, gain): the size whose rounds commit most tokens in the time of a plain forward.
+    """(nodes, levels, gain): the size whose rounds commit the most tokens in the time of a plain forward.
 
     seconds: how long a target forward of n nodes takes, by n; it must contain 1. draft: how long one draft
     forward takes, in the same unit; each level below the root costs one.

@@ -123,7 +123,7 @@ class OwnSlots:
 
 def own_slots(find: Find, plan: Plan, reads: Capability, name: str, says: str) -> Drafter:
     """The drafter of one lane that drafts from slots of the target's own forward. `plan`: the trees of its
-    states, asked once. `reads`: what fills a slot. `name`: what guesses; `says`: how, in a sentence.
+    states, asked once. `reads`: what fills a slot. `name`: what guesses; `says`: a sentence that says how.
     """
     slots = OwnSlots(find, plan)
     return Drafter(slots.propose, FIXED, observe=slots.observe, name=name, says=says, reads=(reads,))

@@ -73,7 +73,8 @@ def with_slots(
     accuracy: Accuracy, paths: Sequence[Path], n: int, room: int, gains: Sequence[float]
 ) -> StateTree:
     """n slots on each path; while nodes and slots exceed `room`, the slot with the smallest loss is removed:
-    P(last = path) (f_c - f_(c - 1)), f_d = `gains[d]` being what state d drafts. Each keeps one.
+    P(last = path) (f_c - f_(c - 1)), f_d = `gains[d]` being what state d drafts. Each path keeps at least
+    one.
     """
     slots, ends = dict.fromkeys(paths, n), last_accepted(path_values(accuracy, paths))
 
@@ -93,7 +94,7 @@ def planned(accuracy: tuple[tuple[float, ...], ...], n: int, rows: int) -> dict[
     """The tree of each state 1 to n in forwards of at most `rows` rows: the root, its n slots, nodes and
     theirs.
 
-    How many nodes a state's tree has is searched one state at a time for the most tokens per forward.
+    The number of nodes of each state's tree is searched one state at a time, for the most tokens per forward.
     """
     room = max(0, rows - 1 - n)
     counts = dict.fromkeys(range(1, n + 1), max(0, room // (n + 1)))

@@ -133,8 +133,8 @@ def rows_of(lane: Lane) -> int:
 
 def prompt_states(lane: Lane, module: DraftModule) -> tuple[torch.Tensor, States]:
     """The target's states [T, d] of the prompt and the streams that the module reads, as the forward over the
-    prompt left them; where it left none, since another lane had asked for it or the model takes no tree mask,
-    from one more, which is recorded.
+    prompt left them. That forward left none if another lane had asked for it or the model takes no tree mask;
+    then one more forward computes them and is recorded.
     """
     scorer, target = lane.scorers["target"], module.target
     streams = scorer.prompt_streams()  # [L + 1, T, d], or [1, T, d] after the last layer
@@ -151,9 +151,9 @@ def prompt_states(lane: Lane, module: DraftModule) -> tuple[torch.Tensor, States
 
 
 def from_head(find: Find, shape: Shape, name: str, says: str, head: TrainedHead | None = None) -> Drafter:
-    """The drafter of one lane that writes down `shape` of what the module of its target guesses, no deeper
-    than the module can. `name`: what guesses, the words after "from"; `says`: how, in a sentence. `head`: the
-    lane's drafting, for a caller that reads it.
+    """The drafter of one lane that drafts trees of `shape` from the guesses of its target's module, no deeper
+    than the module can guess. `name`: what guesses, in words that can follow "from"; `says`: a sentence that
+    says how. `head`: the lane's drafting, for a caller that reads it.
     """
     head = head or TrainedHead(find)
     inner = drafted(Source(head.scores, name, says), replace(shape, grow=no_deeper(shape, head)))

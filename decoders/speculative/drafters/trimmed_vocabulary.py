@@ -1,7 +1,7 @@
 """VocabTrim: any draft, restricted to the tokens that the target often writes. Nothing is trained.
 
-Goel et al. (2025). The verifier keeps the whole vocabulary, so the output keeps its distribution: what the
-verifier is given is q', the softmax over the tokens that are left.
+Goel et al. (2025). The verifier keeps the whole vocabulary and is given q', the softmax over the tokens that
+are left, so the output keeps its distribution.
 """
 
 from collections import Counter
@@ -55,7 +55,8 @@ def outside(logits: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
 def trimmed(logits: Logits, kept: Sequence[int], name: str) -> Source:
     """`TrimmedVocab`: the source that `logits` gives, restricted to the tokens `kept`.
 
-    Where a constraint or a processor leaves none of them at a place, the whole vocabulary is drafted from.
+    Where a constraint or a processor leaves none of them at a position, the source drafts from the whole
+    vocabulary.
     """
     index = torch.tensor(sorted(kept))
 

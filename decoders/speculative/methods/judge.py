@@ -74,9 +74,9 @@ class Judged(Relaxed):
         return p if self.greedy else residual_or_p(p, q)
 
     def divergence_estimate(self, inputs: VerifierInput, node: int) -> float:
-        """Only the judge's verdict on the drafted token is known of the distribution. The distribution
-        exceeds p by q - p on the tokens that the judge likes and the draft overrates, so that the distance is
-        the mean, over what the draft draws, of max(0, 1 - p/q) where the judge likes it.
+        """The judge's verdict is known for the drafted token only. The distribution exceeds p by q - p on the
+        tokens that the judge likes and the draft overrates. So the distance is the mean over the draft's
+        draws of max(0, 1 - p/q) where the judge likes the token, and 0 elsewhere.
         """
         (child,) = inputs.children(node)
         score, token = self.score(inputs, child), inputs.tokens[child]

@@ -49,8 +49,8 @@ class Pool:
 class Window:
     """`rows[l][i]` is a guess for the place l + i after the newest token, made after `rows[l - 1][i]`.
 
-    `rows[0][0]` stands for the newest token itself. There are up to n - 1 rows; once there are, all of them
-    have `width` columns.
+    `rows[0][0]` stands for the newest token itself. There are up to n - 1 rows; once there are that many, all
+    of them have `width` columns.
     """
 
     n: int
@@ -133,9 +133,9 @@ class Window:
     def record_waits(
         self, lane: Lane, new_tokens: list[int], verification: Verification, guesses: dict[int, Standing]
     ) -> None:
-        """Records what the new tokens waited for, if the lane asks for it. An n-gram of the pool is in place
-        before the forward that checks it: it waits for none of its own tokens. guesses: the window's newest
-        row.
+        """Records what the new tokens waited for, if the lane asks for it. An n-gram of the pool exists
+        before the forward that checks it, so its tokens do not wait for each other. guesses: the window's
+        newest row.
         """
         if not lane.parameters["dependencies"]:
             return
@@ -175,7 +175,7 @@ def likeliest(logits: torch.Tensor, node: int) -> int:
 
 
 def any_of(text: list[int], lane: Lane, place: int) -> int:
-    """Any token of the prompt, for want of a better guess; not an end-of-text token if it has others."""
+    """Any token of the prompt, for lack of a better guess; not an end-of-text token if it has others."""
     prompt = text[: lane.tree.trunk]
     prompt = [token for token in prompt if token not in lane.eos] or prompt
     return prompt[lane.chooser.categorical(torch.ones(len(prompt)), ("guess", lane.written, place)).value]

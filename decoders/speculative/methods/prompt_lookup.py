@@ -17,7 +17,7 @@ def look_up(text: list[int], largest: int) -> tuple[int, int]:
     """(start, n): where the continuation of the longest earlier match starts and how many tokens matched.
 
     The match is the first place at which the last n <= `largest` tokens of `text` also stand, followed by
-    something. Without one start is the end of the text and n is 0.
+    something. Without a match, start is the end of the text and n is 0.
     """
     for n in range(min(largest, len(text) - 1), 0, -1):
         tail = text[-n:]

@@ -103,10 +103,10 @@ def rapid(lane: Lane) -> Iterator[None]:
     1. The prompt is split into chunks. Those that share the most rare words with its last query_tokens are
        put before these, in their original order: the short view.
     2. The model reads the short view and drafts from it, with `q`.
-    3. With the whole prompt it gives `p`. It is moved towards the draft: `p' = softmax(log p - eta (p - q))`,
-       where `q >= alpha max q`.
-    4. A token passes with `min(1, p'/q)`. After a rejection one is drawn from
-       `norm(max(0, p - q, p - p'))`, after none from `p`.
+    3. From the whole prompt it gives `p`, which is moved towards the draft: `p' = softmax(log p - eta (p -
+       q))`, where `q >= alpha max q`.
+    4. A token passes with `min(1, p'/q)`. After a rejection a token is drawn from `norm(max(0, p - q, p -
+       p'))`; if all pass, one more is drawn from `p`.
 
     Chunks are compared by their words (BM25), where the paper uses sentence embeddings and a minimum
     similarity. Only the target itself drafts; the paper also lets a larger model draft for a smaller target.

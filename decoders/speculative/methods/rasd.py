@@ -1,8 +1,8 @@
 """RASD: the tree of a draft model and the tree of a store of texts are merged and verified together.
 
 Quan et al. (2025), RASD: Retrieval-Augmented Speculative Decoding. The draft model's tree is EAGLE-2's, which
-draws nothing, so that node sampling is exact. How many first tokens count as plausible is not in what we read
-of the paper; ten is our choice.
+draws nothing, so that node sampling is exact. What we read of the paper does not say how many first tokens
+count as plausible; ten is our choice.
 """
 
 from collections.abc import Callable

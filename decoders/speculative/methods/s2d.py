@@ -20,9 +20,9 @@ from decoders.speculative.drafters.sorted_exits import CHAIN, TREE, exits_of, so
 from decoders.speculative.interfaces import Pair
 
 SORTED, CHOSEN = "with trained exits", "as chosen"
-TRAINED = "{!r} drafts, which was trained to be left after {} layers."
+TRAINED = "{!r} drafts; it was trained with exits after {} layers."
 UNTRAINED = (
-    "{!r} was not trained to be left early: its exits, after {} layers, guess badly. The recipe of "
+    "{!r} was not trained with early exits: those used, after {} layers, guess badly. The recipe of "
     "llama-tiny-sorted trains a draft with three exits."
 )
 WHERE = "The {} exit guesses where its top probability is above this; 0: always, 1: never."
@@ -34,8 +34,8 @@ def s2d_pair(parameters: dict) -> Pair:
 
 
 def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
-    """The lane's draft if it has trained exits or is asked for, else the draft with exits that is shipped for
-    the target, if any.
+    """The lane's draft, if it has trained exits or the lane asks for it; else the draft with exits that is
+    shipped for the target, if there is one.
     """
     chosen = models["draft"]
     if parameters["draft"] == CHOSEN or catalog.exits(shipped_name(chosen.name)):
@@ -85,11 +85,12 @@ def s2d(lane: Lane) -> Iterator[None]:
        text would give.
     4. The prompt runs through all layers. The target checks the draft in one forward.
 
-    The draft is a chain of most likely tokens, or a tree (`tree`), which the authors' later code has: on each
-    level the width best nodes of width children are expanded, by the product of probabilities on their paths,
-    and the nodes best of all levels are checked. A level exits at the first exit at which its most confident
-    node is confident enough, and the kept states on all of its paths catch up together. The authors' tree has
-    ten nodes on each of five levels and 60 nodes in all, for a draft of twelve layers.
+    The draft is a chain of most likely tokens, or a tree (`tree`), which the authors' later code has: each
+    level expands its `width` best nodes, by the product of probabilities on their paths, into `width`
+    children each, and the `nodes` best nodes of all levels are checked. A level exits at the first exit at
+    which its most confident node is confident enough, and the kept states on all of its paths catch up
+    together. The authors' tree has ten nodes on each of five levels and 60 nodes in all, for a draft of
+    twelve layers.
 
     Drafts are deterministic, so that any test by p alone is exact. The published code tests drafted tokens
     with p / q above temperature 0, which distorts the distribution: with p = (.6, .4) and q = (.7, .3) it

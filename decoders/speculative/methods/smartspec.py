@@ -64,9 +64,9 @@ def line(seconds: dict[int, float]) -> tuple[float, float]:
 
 
 def measured_costs(lane: Lane, texts: int, max_drafted: int) -> CostModel:
-    """Lines through forwards of this machine: the target over one token and over as many as a round of these
-    texts verifies at most, the draft over one token and over one of each text. What the cache costs is part
-    of the fixed time: all are measured after the lane's prompt.
+    """A line per model through forwards timed on this machine: the target's over one token and over the most
+    that a round of these texts verifies, the draft's over one token and over one token per text. All are
+    timed after the lane's prompt, so the fixed time includes the cost of the cache.
     """
     sizes = {"target": [1, texts * (max_drafted + 1)], "draft": [1, max(2, texts)]}
     seconds = {role: forward_seconds(lane, role, counts) for role, counts in sizes.items()}

@@ -144,8 +144,8 @@ def specdec_pp(lane: Lane) -> Iterator[None]:
     3. The target checks the chain, as in speculative decoding.
 
     The head was trained along texts of the target, on `min(1, p/q)` of tokens that the draft had drawn;
-    rejections were weighted six times, for which its predictions are corrected. Where no head was trained for
-    the two models, the draft's own probability of a token is used instead, and the lane says so.
+    rejections were weighted sixfold, and its predictions are corrected for that. Where no head was trained
+    for the two models, the draft's own probability of a token is used instead, and the lane says so.
     """
     if lane.parameters["predictor"] == HEAD and head_of(lane) is None:
         lane.note(MISSING.format(*(lane.models[role].name for role in ("draft", "target"))))

@@ -171,8 +171,8 @@ def twice_checked(drafter: Drafter, verifier: Verifier) -> Drafter:
 def a_round(
     lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, chooser: SeparateStreams
 ) -> int | None:
-    """One round below `end` with a part of the keys: what it keeps goes into `draft`, with its distribution.
-    The new end, None after an end-of-text token.
+    """One round below `end` with a part of the keys: the tokens that it keeps go into `draft`, with their
+    distributions. Returns the new end, None after an end-of-text token.
     """
     inner, tokens = Draft(end), lane.tree.tokens
     drafted_chain(lane, inner, end, count)

@@ -125,11 +125,12 @@ def fragments(lane: Lane) -> Iterator[None]:
 
     1. From the target's newest state head k guesses the token k positions beyond the next one: the target
        has chosen the next one itself. All heads guess at once, without a forward of the target.
-    2. One target forward reads the guesses. Those pass that are the target's own choice, or, with typical
-       acceptance, those with `p(x) > min(epsilon, delta exp(-H))`.
-    3. Integrity check: of the round's first token and what passed, everything after the last mark is cut.
-       Without a mark everything stays.
-    4. The target's own token follows, and with it the next round begins. No mark is shown in *Fragments*.
+    2. One target forward reads the guesses. A guess passes if it is the target's own choice or, with typical
+       acceptance, if `p(x) > min(epsilon, delta exp(-H))`.
+    3. Integrity check: of the round's first token and the guesses that passed, everything after the last mark
+       is cut. Without a mark everything stays.
+    4. The target's own token follows, and with it the next round begins. In *Fragments* a mark is a diamond
+       without a column.
 
     In training head k has a label only if there is a mark at its position or at that of a later head. With
     the target's own choice the text is the same as without drafting, cut or not: at a temperature above 0, a

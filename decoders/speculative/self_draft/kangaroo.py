@@ -1,7 +1,8 @@
 """Kangaroo: the target's first layers and a small trained adapter draft, its other layers verify.
 
 Liu et al. (2024), Kangaroo. The adapter is heads/feature_drafters/kangaroo.py; the model knows which one fits
-a target. Without one, its starting point drafts: the plain exit. The paper decodes only greedily.
+a target. Without an adapter, the plain exit drafts: what an adapter is before training. The paper decodes
+only greedily.
 """
 
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from decoders.trace.events import Forward
 
 SHIPPED, NONE, EITHER = "shipped", "none", "if shipped"
 PLAIN = (
-    "No adapter comes with the project for {!r}: the plain exit drafts, with which training would begin. "
+    "No adapter comes with the project for {!r}: the plain exit drafts, as an untrained adapter would. "
     "docs/heads.md says how to train one."
 )
 

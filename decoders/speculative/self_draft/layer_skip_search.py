@@ -1,9 +1,9 @@
 """SWIFT's search for the blocks that a draft can skip: random sets, evaluated on text already written.
 
-Xia et al. (2024), SWIFT, section 4. Every 25th set is not random: of many points of the whole space, from 0
-to 1 for each block, the one with the largest upper confidence bound of a Gaussian process over the sets tried
-so far is rounded to a set, as in the authors' code. Blocks are numbered: first the attentions, then the MLPs
-of all layers but the first and the last.
+Xia et al. (2024), SWIFT, section 4. Every 25th set is not random. As in the authors' code, a Gaussian process
+is fitted to the sets tried so far; of many points with coordinates from 0 to 1, one per block, the point with
+the largest upper confidence bound is rounded to a set. Blocks are numbered: first the attentions, then the
+MLPs of all layers but the first and the last.
 """
 
 from collections.abc import Collection

@@ -115,7 +115,8 @@ def m2r2(lane: Lane) -> Iterator[None]:
        keys and values of the usual stream, and B a small adapter, trained so that after E layers a is what h
        is after all layers.
     2. The target's head turns the fast stream into a guess, which is read next. Drafting ends after
-       num_assistant_tokens, or once a guess has less than eta; that uncertain guess is still tested.
+       num_assistant_tokens, or once the best token has a probability below eta; that uncertain guess is still
+       tested.
     3. The other layers read the states h of all guesses at once and give the target's distribution at each
        position. The fast stream leaves nothing behind.
     4. Guesses are tested as in speculative decoding; the text is exactly the target's.

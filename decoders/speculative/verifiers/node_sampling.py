@@ -1,8 +1,8 @@
 """The rule for deterministic drafts (lookup, top-k): the target draws its own token, and follows the draft if
 it contains that token.
 
-One draw per node, used in either case, hence exactly the target's distribution; accepts with the target's
-mass on the children.
+One draw per node, used in either case, gives exactly the target's distribution. A child is accepted with the
+probability that the target gives to the children.
 """
 
 import torch

@@ -14,8 +14,8 @@ from decoders.trace.reasons import Code
 
 @dataclass(frozen=True)
 class Relaxed(Rule):
-    """A rule that is exact only at a limit of its parameter. `greedy`: at temperature 0, where the own token
-    is the target's most likely one, whatever was rejected.
+    """A rule that is exact only at a limit of its parameter. `greedy`: at temperature 0, where the target's
+    own token is its most likely one, whatever was rejected.
     """
 
     greedy: bool
@@ -31,12 +31,12 @@ class Relaxed(Rule):
         return Code.ALL_ACCEPTED if whole else self.drawn_code()
 
     def drawn_code(self) -> Code:
-        """What the own token is drawn from after a rejection."""
+        """What the target's own token is drawn from after a rejection."""
         return Code.RESIDUAL
 
 
 class FromTarget(Relaxed):
-    """A relaxed rule after whose rejections the own token comes from p itself."""
+    """A relaxed rule under which the target's own token after a rejection comes from p itself."""
 
     def drawn_code(self) -> Code:
         return Code.TARGET

@@ -69,7 +69,7 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Counts:
-    """What a file counts, beside its tokens; None for what it does not."""
+    """What a file counts, besides its tokens; None for what it does not."""
 
     tokens: int | None = None  # that were written
     drafts: int | None = None  # rounds

@@ -92,7 +92,7 @@ def spread(gap: float) -> float:
 
 def at_least(token: Written) -> float:
     """The least surprise of a token that has no number: it is no more likely than the least likely listed
-    one, and than all that is left out.
+    token, and no more likely than all unlisted tokens together.
     """
     if not token.top:
         return 0.0
@@ -137,8 +137,9 @@ def outdoes(token: Written) -> bool:
 
 
 def parting(answer: Answer) -> int | None:
-    """The character of the text, from 0, from which on the tokens spell another one; None if they spell it,
-    or if it cannot be known: some servers write one character for all that is not a whole one.
+    """The first character of the text, counted from 0, at which the tokens spell something else. None if they
+    spell this text, or if that cannot be known: some servers write one character for all bytes that are not a
+    whole character.
 
     Space around the text may be cut, and so may what ended it: a stop string, or a token of its own.
     """

@@ -34,7 +34,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Row:
-    """What the table says of a record, the one at `place` of all. score: a reward, or 1 for a right answer;
+    """A row of the table: what it says about the record at `place`. score: a reward, or 1 for a right answer;
     logprob: mean of the tokens; divergence: the largest between rollout and trainer at a token; problem: why
     it cannot be opened.
     """
@@ -83,8 +83,8 @@ def records_of(data: bytes, name: str = "") -> list[Record] | None:
 
 
 def list_in(data: bytes) -> list | None:
-    """The values of a file that is one list, or an object with `samples`, as slime has it; None for any
-    other, of which the reader of single values says what is wrong.
+    """The values of a file that is one list, or an object with `samples`, as slime has it; None for any other
+    value. The reader of single values says what is wrong with that.
     """
     if not (data.lstrip()[:1] == b"[" or data.lstrip()[:1] == b"{" and b'"samples"' in data):
         return None

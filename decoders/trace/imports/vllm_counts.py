@@ -133,9 +133,9 @@ def at_least(rounds: list[int]) -> list[int]:
 def checked(counts: dict) -> dict:
     """`{over, models, num_drafts, num_draft_tokens, num_accepted_tokens, num_accepted_tokens_per_pos}`.
 
-    over: SERVER, REQUEST or LOG. num_drafts is None if rounds are not counted, the last one empty if it is
-    not known; a request may also have acceptance_histogram. Raises Refusal with one sentence if the counts
-    contradict each other.
+    over: SERVER, REQUEST or LOG. num_drafts is None if rounds are not counted; num_accepted_tokens_per_pos is
+    empty if it is not known; a request may also have acceptance_histogram. Raises Refusal with one sentence
+    if the counts contradict each other.
     """
     drafts, drafted, accepted = (counts[name] for name in NAMES)
     if not (drafts or drafted):

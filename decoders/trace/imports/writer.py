@@ -192,8 +192,8 @@ class Writer:
         ]
 
     def offer(self, node: int, token: Written, view: str) -> Distribution:
-        """The distribution after a node; the token that was written counts for itself where it is not
-        listed.
+        """The distribution after a node, as far as the file lists it. A written token that is not listed
+        counts separately in the entropy.
         """
         pairs = [[self.id_of(one.piece, one.which), min(one.logprob, 0.0)] for one in token.top]
         rest = max(0.0, 1.0 - math.fsum(math.exp(value) for _, value in pairs))

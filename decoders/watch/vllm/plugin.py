@@ -58,7 +58,7 @@ def _from_the_start(wrapper: type, folder: Path) -> None:
 
 def write_traces(folder: Path) -> None:
     """Starts a process that makes traces of the spool while this process lives: until its input ends. It is
-    no child of this one, for vLLM kills all children when it ends.
+    not a child of this process, since vLLM kills all its children when it ends.
     """
     from decoders import packages
 
@@ -76,8 +76,9 @@ def write_traces(folder: Path) -> None:
 
 
 def record(worker: Any, folder: str | None, top: int = 20) -> bool:
-    """Begins to record what a worker samples into the spool `folder`, or, without one, ends that. Returns
-    whether this worker is the one that records: of those that hold parts of a model, only the first does.
+    """Starts recording what a worker samples into the spool `folder`; without a folder, stops recording.
+    Returns whether this worker is the one that records: of those that hold parts of a model, only the first
+    does.
     """
     runner = worker.model_runner
     own = getattr(runner, "decoding_explorer", None)

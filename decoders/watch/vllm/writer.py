@@ -43,8 +43,8 @@ class Writer:
         self.requests = Requests(tokenizer)
 
     def turn(self) -> int:
-        """Writes the traces that have changed, and returns how many these are. Raises Refusal if the disk
-        does not take them.
+        """Writes the traces that have changed, and returns their number. Raises Refusal if the disk refuses
+        them.
         """
         changed = self.requests.read(self.spool.records())
         for name in changed:

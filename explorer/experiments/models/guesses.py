@@ -1,6 +1,4 @@
-"""The guesses of drafters along texts that the target wrote, with every drafter at the same positions. Knows
-no experiment and no strategy.
-"""
+"""The guesses of drafters along texts that the target wrote, with every drafter at the same positions."""
 
 from collections.abc import Callable
 

@@ -5,8 +5,7 @@ that are removed step by step (The Journey Matters, 2025).
 Thangarasa et al. (2023), SPDF: uniform random static masks, all weights free again when fine-tuned.
 Bambhaniya et al. (2024), "Progressive Gradient Flow for Robust N:M Sparsity Training": MdGf multiplies masked
 weights by a factor that falls from 1 to 0, so that a gradient, weaker and weaker, still reaches them. SR-STE
-(Zhou et al. 2021), to compare with: gradients pass as if nothing were masked, and masked weights decay. Knows
-weights, no texts.
+(Zhou et al. 2021), to compare with: gradients pass as if nothing were masked, and masked weights decay.
 """
 
 import math

@@ -1,6 +1,4 @@
-"""Training of syntax probes (AST-Probe, 2022) on the states of a frozen model, and their scores. Knows
-functions in Python, states and probes, no experiment.
-"""
+"""Training of syntax probes (AST-Probe, 2022) on the states of a frozen model, and their scores."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 """Two decoders over the same encoder: one writes a text as one sequence of words, the other sentence by
-sentence, after a state and a topic for each (Perez-Beltrachini et al. 2019). Know words and topics by number.
+sentence, after a state and a topic for each (Perez-Beltrachini et al. 2019). Words and topics are numbers.
 
 In both the words come from gated convolutions (Gehring et al. 2017), which see a few words back and the
 source. Above them the second one has a recurrent decoder with one state a sentence, which says its topic, and

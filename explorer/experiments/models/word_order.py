@@ -1,5 +1,5 @@
 """Two small models that order shuffled words: one that says for every word at once at which place it stands
-(MP3, Zhai et al. 2022), and a pointer that writes them from left to right. Know tokens and places.
+(MP3, Zhai et al. 2022), and a pointer that writes them from left to right.
 
 MP3's encoder has no positions; some words may come with theirs. The pointer follows Vinyals et al. (2015).
 """

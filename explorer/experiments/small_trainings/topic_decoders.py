@@ -6,9 +6,9 @@ planned one (Generating Summaries with Topic Templates and Structured Convolutio
 recurrent state for each sentence, which says the sentence's topic and steers its words; the topic END ends
 the text. Topics are the nine kinds of facts; the paper finds them by LDA. The flat decoder has more layers,
 so that it is no smaller. Greedy texts of sheets that neither has read. topics: the F1 of a text's topics, as
-its words show them, and those of the sheet's own summary. facts: the F1 of its sentences and the own
-summary's facts, whatever their wording. twice: texts that say something twice. obeyed: sentences on the topic
-that was forced upon them, where the sheet has such a fact.
+its words show them, and those of the sheet's own summary. facts: the F1 of a text's facts and those of the
+sheet's own summary, whatever their wording. twice: texts that say something twice. obeyed: sentences on the
+topic that was forced upon them, where the sheet has such a fact.
 """
 
 import random

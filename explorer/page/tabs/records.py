@@ -1,6 +1,6 @@
 """Traces: the table of a file of records, or of several files, worst first; a click on a row opens it.
 
-The file is kept packed with its visit, and read again at a click.
+The file is kept compressed with its visit, and read again at a click.
 """
 
 import zlib

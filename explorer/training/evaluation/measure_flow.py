@@ -1,5 +1,5 @@
 """How many sentences the flow model corrects, by the number of steps and of candidates. Decodes with the
-strategy itself, on sentences that its recipe never feeds.
+strategy itself, on sentences that its recipe never trains on.
 """
 
 import random

@@ -1,5 +1,5 @@
 """tiny-pervasive: pervasive attention, convolutions over a grid of answer by source, 47,000 parameters. It
-reverses three to seven different letters of the first twelve.
+reverses three to seven different letters of the first twelve, and does nothing else.
 """
 
 import random

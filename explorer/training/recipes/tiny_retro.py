@@ -1,6 +1,7 @@
 """tiny-retro: llama-tiny-draft with a store of texts that it reads chunk by chunk (Retro), 1.6 M parameters.
-It says of animals what the store's notes say of them; stories it tells no better than without. Its decoder is
-unchanged: with a gate of 0 it is llama-tiny-draft. Unlike the paper's, it was not instruction-tuned.
+About animals it says what the store's notes say; it tells stories no better than without the store. Its
+decoder is unchanged: with a gate of 0 it is llama-tiny-draft. Unlike the paper's, it was not
+instruction-tuned.
 """
 
 import random

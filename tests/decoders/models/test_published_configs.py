@@ -228,7 +228,7 @@ def test_the_bias_of_eagles_fc_is_checked(read, says):
 def test_a_declared_format_that_is_not_read_here_is_refused_as_that_format(tmp_path, config, format):
     """The tensors have EAGLE's names."""
     files.write(tmp_path / "heads", CONFIG | config, eagle3_tensors("layers.0.", 64))
-    with pytest.raises(Refusal, match=f"speak the format '{format}', which is not known here"):
+    with pytest.raises(Refusal, match=f"have the format '{format}', which is not known here"):
         find_format(tmp_path / "heads")
 
 

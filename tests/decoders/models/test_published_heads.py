@@ -297,7 +297,7 @@ def test_a_whole_model_is_no_head(tmp_path):
         json.dumps({"speculators_model_type": "eagle4"}), encoding="utf-8"
     )
     save_file({"speculator.emb.0.weight": torch.ones(2, 2)}, tmp_path / "spec" / "model.safetensors")
-    with pytest.raises(ValueError, match="speak the format 'eagle4', which is not known here"):
+    with pytest.raises(ValueError, match="have the format 'eagle4', which is not known here"):
         find_format(tmp_path / "spec")
 
 

@@ -1,7 +1,7 @@
 """Constraint automaton: what a lane's constraint allows, as a graph that lights up where the output stands.
 
-A fold over Commit, AutomatonEdge (what it reads has spaces between the characters) and AutomatonState. Knows
-no strategy. All places are fixed when the first token is committed.
+A fold over Commit, AutomatonEdge (what it reads has spaces between the characters) and AutomatonState. All
+places are fixed when the first token is committed.
 """
 
 from dataclasses import dataclass

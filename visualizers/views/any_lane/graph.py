@@ -1,8 +1,7 @@
 """Graph: a lane as the graph that NetworkX sees, with nodes that stay where they are while it grows.
 
 x is the token position. If a lane tested what its positions waited for, the nodes are positions
-(`graph_waits.py`); else they are tokens: what was drafted, or what a search opened (`graph_tokens.py`). Knows
-no strategy.
+(`graph_waits.py`); else they are tokens: what was drafted, or what a search opened (`graph_tokens.py`).
 """
 
 from dataclasses import replace

@@ -1,9 +1,9 @@
 """Values per token: numbers that a method sets for each token, as traces over the text and as bars below the
 tokens.
 
-A fold over Measure (with `scale`, where its scale ends), Propose and Commit. Knows
-no strategy: one column per committed token, a trace and a row of bars for each of the first two names. All
-traces share a panel, each relative to its own scale.
+A fold over Measure (with `scale`, where its scale ends), Propose and Commit. Each committed token has a
+column, and each of the first two names a trace and a row of bars. All traces share a panel, each relative to
+its own scale.
 """
 
 from decoders.trace.scores import Measure

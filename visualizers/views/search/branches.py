@@ -1,8 +1,8 @@
 """Branches: the look-ahead from each candidate where a method looked ahead, and which one it took.
 
 A fold over Propose (source "lookahead"), Rank and Commit: one table per step that looked ahead, one row per
-ranked candidate. Where a score has the parts `logprob` and `value`, both stand before their total, else the
-mean of the log-probabilities.
+ranked candidate. If a score has the parts `logprob` and `value`, both stand before their total; otherwise the
+mean of the log-probabilities does.
 """
 
 import math

@@ -4,7 +4,7 @@ far and the estimated cost to come.
 A fold over Propose, Rank (of a sum with the part `sum_logprob` and one more, a rank if it is live; or of a
 "priority" with the parts `g` and `h`, lower is better), Verdict and Commit. A column is a step; each
 candidate has two bars: a dark one from 0 down to its first part, and beside it a light one from there to its
-sum. Where likelihood counts with a weight, the dark one is as long as it counts.
+sum. Where likelihood has a weight, the dark bar shows it times that weight.
 """
 
 from decoders.trace.events import Commit, Propose, Verdict
