@@ -21,15 +21,15 @@ transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1], trust_remote_code
 """
 RUN = ("run", "--prompt", "Once", "--max-new-tokens", "4", "--device", "cpu")
 QUICK = {  # what is answered at once -> the command
-    "--help": ("--help",),
-    "an unknown strategy": (*RUN, "--strategy", "nonsense"),
-    "an unknown model": (*RUN, "--strategy", "greedy", "--model", "nonsense"),
-    "an unknown parameter": (*RUN, "--strategy", "greedy", "--set", "nonsense=1"),
+    "answering --help": ("--help",),
+    "refusing an unknown strategy": (*RUN, "--strategy", "nonsense"),
+    "refusing an unknown model": (*RUN, "--strategy", "greedy", "--model", "nonsense"),
+    "refusing an unknown parameter": (*RUN, "--strategy", "greedy", "--set", "nonsense=1"),
 }
 
 
 def starts(options: argparse.Namespace) -> list[dict]:
-    """Processor time of a greedy run, against that of loading its model alone; and of answers that need no
+    """CPU time of a greedy run, against that of loading its model alone; and of answers that need no
     model.
     """
     explorer, model = ("-m", packages.full("explorer")), options.model
@@ -37,16 +37,16 @@ def starts(options: argparse.Namespace) -> list[dict]:
     load = ("-c", LOAD, place(resolve(model))[0])
     seconds(*load)  # fills the disk cache
     ratios = [seconds(*greedy) / seconds(*load) for _ in range(REPEATS)]
-    name = "processor time of a greedy run of 4 tokens, against loading its model"
+    name = "CPU time of a greedy run of 4 tokens, against loading its model"
     rows = [figure(name, statistics.median(ratios), "×", 1.3, at_least=False)]
     for what, command in QUICK.items():
         taken = statistics.median(seconds(*explorer, *command) for _ in range(REPEATS))
-        rows.append(figure(f"processor time of the answer to {what}", taken, "s", 0.3, at_least=False))
+        rows.append(figure(f"CPU time of {what}", taken, "s", 0.3, at_least=False))
     return rows
 
 
 def seconds(*arguments: str) -> float:
-    """Processor time of Python with these arguments."""
+    """CPU time of Python with these arguments."""
     before = os.times()
     subprocess.run([sys.executable, *arguments], cwd=packages.ROOT, capture_output=True)
     after = os.times()

@@ -64,17 +64,17 @@ def fuzzed(texts: list[tuple[str, str]], model: str, engine: str) -> Iterator[di
     raised = [one for one in answers if one.get("raised")]
     here = [one for one in answers if "problem" not in one]
     yield figure(
-        f"{len(texts)} typed texts, {engine}: how often the app's process ended",
+        f"{len(texts)} typed texts, {engine}: crashes of the app's process",
         len(ended),
         "",
         0,
         at_least=False,
     )
-    yield figure("texts that ended in any other error", len(raised), "", 0, at_least=False)
+    yield figure("texts that ended in another error", len(raised), "", 0, at_least=False)
     for name in ("making", "token"):
         slowest = max(here, key=lambda one: one[name])
         what = "start of a lane" if name == "making" else "step of a lane"
-        label = f"slowest {what} ({slowest['kind']}), processor time"
+        label = f"slowest {what} ({slowest['kind']}): CPU time"
         yield figure(label, slowest[name], "s", 2, at_least=False, text=slowest["text"][:200])
     sentences = [one["sentence"] for one in here if one["sentence"]]
     for words, says in (("crashed over it", "a crash"), ("took more than", "a hang")):

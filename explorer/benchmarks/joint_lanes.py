@@ -39,7 +39,7 @@ def joint(options: argparse.Namespace) -> Iterator[dict]:
     runs = scheduler.Runs(lane_of(models, prompts))
     try:
         for strategy in ("greedy", "sample", "speculative"):
-            name = f"{LANES} {strategy} lanes at the same time against one after another"
+            name = f"{LANES} {strategy} lanes together against one after another"
             gain = statistics.median(gains(runs, strategy, models["target"].model.dtype.itemsize >= SINGLE))
             yield figure(name, gain, "x", 2.0 if strategy == "greedy" else None, at_least=True)
         alone = statistics.median(burdens(models, prompts))

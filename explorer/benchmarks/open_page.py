@@ -30,7 +30,8 @@ def left_open(options: argparse.Namespace) -> Iterator[dict]:
             name = f"JavaScript heap of the page after {look:,} runs"
             yield figure(name, heaps[look], "MB", None, False, elements=elements)
     growth = heaps[LOOKS[-1]] / heaps[LOOKS[-2]]
-    yield figure(f"the same after {LOOKS[-1]:,} against {LOOKS[-2]:,} runs", growth, "x", GROWTH, False)
+    name = f"JavaScript heap of the page after {LOOKS[-1]:,} runs against {LOOKS[-2]:,}"
+    yield figure(name, growth, "x", GROWTH, False)
 
 
 def first_figure(options: argparse.Namespace) -> Iterator[dict]:

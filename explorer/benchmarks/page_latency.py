@@ -142,7 +142,7 @@ def drawing(options: argparse.Namespace) -> list[dict]:
     return [
         *from_event_to_paint("from event to paint", latencies, (50, 150)),
         *from_event_to_paint("from event to paint, step by step", stepped, (32, 64)),
-        figure("steps of the traces that are not in the page", missed, "steps", 0, at_least=False),
+        figure("steps of the traces that the page lacks", missed, "steps", 0, at_least=False),
     ]
 
 

@@ -1,7 +1,7 @@
 """Main-thread time for a step of four lanes, drawn by the player and by `Plotly.react`: the same steps of the
 same traces, in turn, in one browser.
 
-Measures processor time of script, style, layout and paint, so that other work on the machine counts little.
+Measures CPU time of script, style, layout and paint, so that other work on the machine counts little.
 The time that Python takes to make the figures is left out.
 """
 
@@ -94,7 +94,7 @@ def figure_of(trace: Trace, step: int, size: list[float]) -> dict:
 
 
 def computing(page, script: str, argument: object) -> float:
-    """Milliseconds of processor time that the page's main thread spends on this script."""
+    """Milliseconds of CPU time that the page's main thread spends on this script."""
     devtools = page.context.new_cdp_session(page)
     devtools.send("Performance.enable")
 

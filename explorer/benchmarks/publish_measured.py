@@ -92,7 +92,7 @@ def table(measured: dict) -> str:
 def line(row: dict) -> str:
     """A figure as a row of a table."""
     missed = ", missed" if row["met"] is False else ""
-    goal = "" if row["goal"] == "none" else row["goal"].replace(" x", " ×") + missed
+    goal = "" if row["goal"] == "none" else row["goal"].strip().replace(" x", " ×") + missed
     return f"| {row['name']} | {number(row['value'])}{UNITS.get(row['unit'], ' ' + row['unit'])} | {goal} |\n"
 
 

@@ -16,7 +16,7 @@ LARGE: tuple[tuple[str, str, dict], ...] = (
     ("pg_td, 64 rollouts", "pg_td", {"rollouts": 64}),
     ("phi_decoding, 64 rollouts per step", "phi_decoding", {"num_beams": 8, "num_rollouts": 8}),
     ("a_star, 64 scored texts", "a_star", {"max_calls": 64}),
-    ("lattice, 256 forwards", "lattice", {"max_forwards": 256}),
+    ("lattice", "lattice", {"max_forwards": 256}),
 )
 
 
@@ -40,7 +40,7 @@ def search(options: argparse.Namespace) -> Iterator[dict]:
         traces = traced(models, strategy, settings, [prompts[0], *prompts])[1:]  # one to warm up
         ratio = statistics.median(map(outside, traces))
         forwards = statistics.median(trace.costs.totals()["target_forwards"] for trace in traces)
-        label = f"{name}: time outside the model relative to it, {forwards:.0f} forwards"
+        label = f"{name}, {forwards:.0f} forwards: time outside the model, relative to time in it"
         yield figure(label, ratio, "x", 1.0, at_least=False)
 
 

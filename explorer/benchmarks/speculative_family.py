@@ -53,7 +53,8 @@ def speculative(options: argparse.Namespace) -> Iterator[dict]:
         yield {"name": name, "note": f"{ratio:.2f} x greedy"}
 
     best = max(speeds, key=speeds.get)
-    yield figure(f"the fastest lossless one, {best}, against greedy", speeds[best], "x", 1.8, at_least=True)
+    label = f"the fastest lossless strategy ({best}) against greedy"
+    yield figure(label, speeds[best], "x", 1.8, at_least=True)
     yield from against_a_chain(models)
     for name in TREES:
         share = building(traced(models, name, {}, prompts))
@@ -61,7 +62,8 @@ def speculative(options: argparse.Namespace) -> Iterator[dict]:
             f"building the tree of {name}, relative to a target forward", share, "%", 10, at_least=False
         )
     chain = building(traced(models, CHAIN[0], {}, prompts))
-    yield figure("the same for a chain, where nothing is built", chain, "%", None, at_least=False)
+    label = "drafting a chain, where no tree is built, relative to a target forward"
+    yield figure(label, chain, "%", None, at_least=False)
 
 
 def against_a_chain(models: dict) -> Iterator[dict]:
