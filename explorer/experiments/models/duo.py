@@ -4,6 +4,7 @@ the two, which is its route (Duo-LLM, Alizadeh et al. 2024).
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -41,7 +42,7 @@ class OwnBehindHistory:
     def __init__(self, history: DynamicCache):
         self.history = history
 
-    def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_) -> tuple[torch.Tensor, ...]:
+    def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any) -> tuple[torch.Tensor, ...]:
         """Both concatenated, [B, H, 2T, D]."""
         old = self.history.layers[layer]
         return tuple(torch.cat([a.expand_as(b), b], -2) for a, b in ((old.keys, keys), (old.values, values)))
