@@ -15,8 +15,8 @@ from decoders.constraints.xgrammar_worker import Worker
 from decoders.refusal import said_by
 
 NOT_THERE = (
-    "xgrammar is not installed; choose the engine llguidance, or install requirements-xgrammar.txt without "
-    "its dependencies."
+    "xgrammar is not installed; choose the engine llguidance, or run pip install --no-deps xgrammar "
+    "apache-tvm-ffi."
 )
 GAVE_UP = "xgrammar refused a token that it had allowed"
 KINDS = ("json_schema", "regex", "gbnf", "choices")

@@ -42,7 +42,9 @@ class OwnBehindHistory:
     def __init__(self, history: DynamicCache):
         self.history = history
 
-    def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any) -> tuple[torch.Tensor, ...]:
+    def update(
+        self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any
+    ) -> tuple[torch.Tensor, ...]:
         """Both concatenated, [B, H, 2T, D]."""
         old = self.history.layers[layer]
         return tuple(torch.cat([a.expand_as(b), b], -2) for a, b in ((old.keys, keys), (old.values, values)))

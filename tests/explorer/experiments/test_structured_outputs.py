@@ -6,6 +6,7 @@ import jsonschema
 import pytest
 
 from decoders.models import load
+from decoders.packages import assets
 from explorer.experiments import structured_outputs
 from explorer.experiments.structured_outputs import Outcome, coverage, tried, valid
 
@@ -46,3 +47,11 @@ def test_an_engine_that_ignores_a_keyword_is_found_out():
     unique = next(one for one in SCHEMAS if one["schema"].get("uniqueItems"))
     found = tried({"target": load("llama-tiny", "cpu")}, unique, "xgrammar")
     assert found.taken and found.under
+
+
+def test_one_engine_is_compared_with_none():
+    """xgrammar is not among what `pip install` brings."""
+    answer = json.loads((assets() / "experiments" / "structured-outputs.json").read_text("utf-8"))
+    alone = answer | {"rows": [row for row in answer["rows"] if row[0] == "llguidance"]}
+    assert structured_outputs.stands(answer).compared
+    assert structured_outputs.stands(alone).compared == []
