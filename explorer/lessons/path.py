@@ -55,5 +55,5 @@ def minutes(lesson: dict) -> int:
 
 
 def picture_file(name: str, look: str) -> Path:
-    """The picture of a lesson's first stop, as `explorer.lessons.publish_pictures` draws it."""
+    """The picture of one of a lesson's stops, as `explorer.lessons.publish_pictures` draws it."""
     return FOLDER / "pictures" / f"{name}.{look}.svg"

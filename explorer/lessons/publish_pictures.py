@@ -1,4 +1,4 @@
-"""Draws the picture of each lesson: the view of its first stop at that stop, small, from a run of the lesson.
+"""Draws the picture of each lesson: a small view at one of its stops, from a run of the lesson.
 
 `python -m explorer.lessons.publish_pictures` decodes all lessons, or those that are named, with the shipped
 models and writes the pictures to assets/lessons/pictures/, for both themes. They are stored since a run takes
@@ -18,8 +18,9 @@ from visualizers.figures.thumbnail import thumbnail
 
 
 def picture(lesson: dict, traces: list[Trace], look: str) -> str:
-    """The first view that the first stop of a lesson shows, after the step of that stop, as a small SVG."""
-    stop, lanes = lesson["stops"][0], {number: Reading(trace) for number, trace in enumerate(traces, 1)}
+    """The first view that the pictured stop of a lesson shows, after that stop's step, as a small SVG."""
+    stop = lesson["stops"][lesson.get("pictured", 1) - 1]
+    lanes = {number: Reading(trace) for number, trace in enumerate(traces, 1)}
     shown, place = stop["look"][0], find_place(stop["find"], lanes)
     trace = traces[shown["lane"] - 1]
     step = len(trace.steps) if place is None or shown.get("whole") else min(place.step + 1, len(trace.steps))

@@ -89,7 +89,7 @@ def link(lesson: dict) -> Html:
 
 
 def picture(name: str) -> str:
-    """The picture of a lesson's first stop in the page's theme; "" if none is stored."""
+    """The picture of one of a lesson's stops in the page's theme; "" if none is stored."""
     if not picture_file(name, LOOKS[0]).exists():
         return ""
     file = f"lessons/pictures/{name}"

@@ -91,7 +91,7 @@ def button(lesson: dict) -> Html:
 
 
 def picture(name: str) -> str:
-    """The picture of a lesson's first stop in the page's theme; "" if none is stored."""
+    """The picture of one of a lesson's stops in the page's theme; "" if none is stored."""
     return thumbnail(name, "", KIND) if picture_file(name, LOOKS[0]).exists() else ""
 
 

@@ -105,7 +105,7 @@ def test_pictures_are_served_and_nothing_else():
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_a_stored_picture_is_that_of_the_first_stop(name, shipped):
+def test_a_stored_picture_is_that_of_its_stop(name, shipped):
     """If it is not: python -m explorer.lessons.publish_pictures NAME. Other processors round otherwise."""
     drawn = picture(LESSONS[name], shipped(LESSONS[name]["setup"]), "light")
     stored = path.picture_file(name, "light").read_text("utf-8")
