@@ -17,7 +17,7 @@ FAILED_AGAIN = $(ENVIRONMENT) $(BIN)/python -m pytest --last-failed --last-faile
 SECOND_TRY = --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks \
 	--rerun-exclude-path tests/decoders --rerun-exclude-path tests/visualizers --rerun-exclude-path tests/laws
 
-.PHONY: setup run test lint docs bench vllm
+.PHONY: setup run test lint docs bench vllm newest
 
 setup: $(VENV)/.ready
 
@@ -61,3 +61,13 @@ vllm: setup
 
 bench: setup
 	$(BIN)/python -m explorer bench
+
+# A third environment with what `pip install .` brings today, which is newer than what requirements.txt pins;
+# then the tests on it (ARGS: some of them).
+newest: setup
+	test -x .newest/bin/python || $(PYTHON) -m venv .newest
+	.newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager .
+	grep -E "^(pytest|hypothesis|playwright|axe)" requirements-dev.txt > .newest/tests.txt
+	.newest/bin/python -m pip install --quiet --disable-pip-version-check --requirement .newest/tests.txt
+	$(BIN)/python -m tests.browser.install
+	$(ENVIRONMENT) .newest/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --assert=plain $(SECOND_TRY) $(ARGS)
