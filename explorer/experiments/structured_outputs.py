@@ -150,15 +150,16 @@ def compared(models: Models, schemas: list[dict]) -> Result:
     """The rows of some schemas: `tier`, `schema`, valid and invalid instances, optionally a `name`."""
     tiers = list(dict.fromkeys(one["tier"] for one in schemas))
     forward = forward_us(models)
-    rows, lines, says = [], [], []
-    for at, engine in enumerate(ENGINES):
-        share = (at + 1) / len(ENGINES)
+    rows, lines, says, engines = [], [], [], []
+    for engine in ENGINES:
         try:
             constraint_of(asked(True, engine), models["target"], models["target"].eos)
+            engines.append(engine)
         except ConstraintProblem as problem:
             says.append(str(problem))
-            continue
-        results = [(one, tried(models, one, engine)) for one in progress.each(schemas, until=share)]
+    for at, engine in enumerate(engines, 1):
+        every = progress.each(schemas, until=at / len(engines))
+        results = [(one, tried(models, one, engine)) for one in every]
         for tier in (*tiers, "all"):
             some = [result for one, result in results if tier in (one["tier"], "all")]
             rows.append([engine, tier, len(some), *summary(some)])

@@ -2,7 +2,6 @@
 and end after them: while Playwright runs, no other test can have an event loop of its own.
 """
 
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,6 +40,7 @@ def app():
     from explorer.page.layout import build
     from explorer.runs.lane_factory import lane_maker
     from explorer.runs.scheduler import Runs
+    from tests.helpers.launched import launched
     from tests.helpers.ready_loader import ready_loader
 
     loader = ready_loader()
@@ -51,10 +51,7 @@ def app():
 
     runs = Runs(make)
     demo, launch = build(runs, loader)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    _, address, _ = demo.launch(server_name="127.0.0.1", server_port=port, prevent_thread_lock=True, **launch)
+    address = launched(demo, launch)
     yield SimpleNamespace(address=address, runs=runs, loader=loader)
     demo.close()
     runs.close()

@@ -21,6 +21,7 @@ from explorer.runs import scheduler as runs_module
 from tests.browser.conftest import WAIT
 from tests.browser.test_page import finished, marks, press, ready, seek, start
 from tests.browser.test_traces import choose, downloaded, saved, section
+from tests.helpers.launched import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 AWAY = "No connection; trying again …"
@@ -283,9 +284,7 @@ def test_an_app_that_no_longer_understands_the_page_is_said_and_the_run_is_saved
 @pytest.fixture(scope="module", autouse=True)
 def served():
     """An app in a process of its own, which comes up while other tests run: (port, process)."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "tests.browser.tiny_server", str(port)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     yield port, process

@@ -15,12 +15,13 @@ def recorded(chromium, tmp_path):
     """A page of an app that follows a folder, and the folder."""
     from explorer.page.layout import build
     from explorer.runs.scheduler import Runs
+    from tests.helpers.launched import launched
     from tests.helpers.ready_loader import ready_loader
 
     write(tmp_path / OLDER, 4, "The text is over.")
     runs = Runs(lambda request: [])
     demo, launch = build(runs, ready_loader(), follow=Folder(tmp_path))
-    _, address, _ = demo.launch(prevent_thread_lock=True, **launch)
+    address = launched(demo, launch)
     with visits(SimpleNamespace(address=address), chromium, []) as go:
         yield go(390, 844, own=True), tmp_path
     demo.close()

@@ -11,6 +11,7 @@ from explorer.access import Access, Guard
 from explorer.benchmarks.browser import FLAGS, find
 from explorer.page.layout import build
 from explorer.runs.scheduler import Runs
+from tests.helpers.launched import launched
 from tests.helpers.ready_loader import ready_loader
 from tests.helpers.scripted_lane import ScriptedLane
 
@@ -112,7 +113,7 @@ def serving(access: Access | None):
     if access is None:
         kept = [one for one in launch["app_kwargs"]["middleware"] if one.cls is not Guard]
         launch["app_kwargs"]["middleware"] = kept
-    _, address, _ = demo.launch(server_name="127.0.0.1", prevent_thread_lock=True, **launch)
+    address = launched(demo, launch)
     component = next(key for key, block in demo.blocks.items() if block.elem_id == "explorer-drawn-decode")
     return demo, runs, address, component
 

@@ -12,6 +12,7 @@ from tests.browser.conftest import BEEN_HERE, watched
 from tests.browser.test_models import choose
 from tests.browser.test_page import finished, press
 from tests.helpers import tiny_models
+from tests.helpers.launched import launched
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def opened(chromium):
         options = program.arguments(["--device", "cpu", *arguments])
         demo, launch, loader = program.make(options)
         loader.start()
-        _, address, _ = demo.launch(server_name="127.0.0.1", prevent_thread_lock=True, **launch)
+        address = launched(demo, launch)
         context = chromium.new_context(viewport={"width": 1400, "height": 900})
         context.add_init_script(BEEN_HERE)
         closing.extend((demo.close, context.close))

@@ -21,6 +21,7 @@ import app
 from explorer.access import Access, Guard
 from explorer.page.layout import build
 from explorer.runs.scheduler import Runs
+from tests.helpers.launched import launched
 from tests.helpers.ready_loader import ready_loader
 from tests.helpers.scripted_lane import ScriptedLane
 
@@ -262,7 +263,7 @@ def guarded():
     """The whole app with a token, on scripted lanes: its address."""
     runs = Runs(lambda request: [ScriptedLane([b" a"])])
     demo, launch = build(runs, ready_loader(), Access(token=TOKEN))
-    _, address, _ = demo.launch(prevent_thread_lock=True, **launch)
+    address = launched(demo, launch)
     yield address
     demo.close()
     runs.close()

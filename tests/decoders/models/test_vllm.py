@@ -6,7 +6,6 @@ Needs the second environment that `make vllm` sets up; left out without it.
 
 import json
 import os
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ from decoders import registry
 from decoders.lane import Lane, Limits
 from decoders.models.catalog import DRAFT, SHIPPED, TARGET
 from decoders.models.loading import load
+from tests.helpers.launched import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = ROOT / ".vllm" / "bin" / "python"
@@ -36,9 +36,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def served():
     """The shipped target, held by a server."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [str(PYTHON), "-m", "vllm.entrypoints.openai.api_server", "--model", str(SHIPPED / TARGET)]
     command += ["--served-model-name", TARGET, "--host", "127.0.0.1", "--port", str(port), *OPTIONS]
     command += ["--chat-template", TEMPLATE]

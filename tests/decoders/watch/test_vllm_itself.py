@@ -7,7 +7,6 @@ Needs the second environment that `make vllm` sets up; left out without it.
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -30,6 +29,7 @@ from decoders.trace.trace import Trace
 from decoders.trace.trace import load as load_trace
 from decoders.watch.vllm.plugin import FOLDER, SPOOL
 from decoders.watch.vllm.writer import SUFFIX
+from tests.helpers.launched import free_port
 from visualizers.analysis.lane_stats import LaneFacts
 from visualizers.analysis.speculation_report import metrics
 
@@ -232,9 +232,7 @@ def test_without_speculation_a_text_is_whole(tmp_path):
 
 def test_a_server_writes_traces_that_grow(tmp_path):
     """And leaves no spool when it ends."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [str(PYTHON), "-m", "vllm.entrypoints.openai.api_server", "--model", LLM["model"]]
     command += [
         "--served-model-name",

@@ -23,6 +23,7 @@ from decoders.trace.trace import from_json
 from explorer.page.layout import build
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
+from tests.helpers.launched import launched
 from tests.helpers.ready_loader import ready_loader
 from tests.helpers.scripted_lane import ScriptedLane
 
@@ -40,7 +41,7 @@ def served():
 
     runs = Runs(make)
     demo, launch = build(runs, loader)
-    _, address, _ = demo.launch(prevent_thread_lock=True, **launch)
+    address = launched(demo, launch)
     client = Client(address, verbose=False, analytics_enabled=False)
     yield SimpleNamespace(address=address, client=client, models=loader.models, runs=runs)
     demo.close()

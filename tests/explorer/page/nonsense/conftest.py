@@ -8,6 +8,7 @@ from decoders.watch.vllm.folder import Folder
 from explorer.page.layout import build
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
+from tests.helpers.launched import launched
 from tests.helpers.random_requests import API, Client, Findings
 from tests.helpers.ready_loader import ready_loader
 from tests.helpers.server_log import Heard
@@ -19,7 +20,7 @@ def served(tmp_path_factory):
     loader = ready_loader()
     runs = Runs(lane_maker(loader))
     demo, launch = build(runs, loader, follow=Folder(tmp_path_factory.mktemp("recorded")))
-    _, address, _ = demo.launch(prevent_thread_lock=True, **launch)
+    address = launched(demo, launch)
     home = next(block for block in demo.blocks.values() if getattr(block, "server_fns", None))
     client = Client(address)
 
