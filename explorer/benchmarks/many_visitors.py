@@ -9,7 +9,6 @@ import argparse
 import json
 import os
 import secrets
-import socket
 import statistics
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from typing import Any
 
 from decoders.refusal import Refusal
 from explorer.access import TOKEN_VARIABLE
+from explorer.benchmarks.free_port import free_port
 from explorer.timing import NEW_TOKENS, PROMPTS, figure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,9 +121,7 @@ class App:
 @contextmanager
 def served(options: argparse.Namespace) -> Iterator[App]:
     """Starts the app and yields it once its models are loaded. Raises ValueError if it does not start."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [
         sys.executable,
         "app.py",

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from explorer.access import TOKEN, TOKEN_VARIABLE
 from explorer.benchmarks.browser import FLAGS, find
+from explorer.benchmarks.free_port import free_port
 from explorer.timing import figure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,9 +57,7 @@ def fresh_page() -> Iterator:
 @contextmanager
 def app(options: argparse.Namespace, page) -> Iterator[float]:
     """Starts the app and opens it in `page` as soon as it answers; yields the time of its start."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     began = time.time()
     command = [sys.executable, "app.py", "--port", str(port)]
     command += ["--model", options.model, "--draft", options.draft]

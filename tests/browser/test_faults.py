@@ -16,12 +16,12 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer import alive
+from explorer.benchmarks.free_port import free_port
 from explorer.export import run_file
 from explorer.runs import scheduler as runs_module
 from tests.browser.conftest import WAIT
 from tests.browser.test_page import finished, marks, press, ready, seek, start
 from tests.browser.test_traces import choose, downloaded, saved, section
-from tests.helpers.launched import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 AWAY = "No connection; trying again …"

@@ -1,14 +1,8 @@
-"""Servers of tests, each on a port of its own."""
+"""Apps of tests, each on a port of its own."""
 
-import socket
 from typing import Any
 
-
-def free_port() -> int:
-    """A port that is free, from those that the system hands out."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from explorer.benchmarks.free_port import free_port
 
 
 def launched(demo: Any, launch: dict) -> str:

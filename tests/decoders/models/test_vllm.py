@@ -17,7 +17,7 @@ from decoders import registry
 from decoders.lane import Lane, Limits
 from decoders.models.catalog import DRAFT, SHIPPED, TARGET
 from decoders.models.loading import load
-from tests.helpers.launched import free_port
+from explorer.benchmarks.free_port import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = ROOT / ".vllm" / "bin" / "python"

@@ -29,7 +29,7 @@ from decoders.trace.trace import Trace
 from decoders.trace.trace import load as load_trace
 from decoders.watch.vllm.plugin import FOLDER, SPOOL
 from decoders.watch.vllm.writer import SUFFIX
-from tests.helpers.launched import free_port
+from explorer.benchmarks.free_port import free_port
 from visualizers.analysis.lane_stats import LaneFacts
 from visualizers.analysis.speculation_report import metrics
 
