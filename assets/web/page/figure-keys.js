@@ -19,13 +19,18 @@ function sentences(plot) {
 function read(host, step) {
   const plot = host.querySelector(".js-plotly-plot"),
     all = plot ? sentences(plot) : [];
-  if (!all.length) return;
+  if (!all.length) return host.querySelector(".figure-reading")?.remove();
   const before = Number(host.dataset.place ?? (step > 0 ? -1 : all.length));
   const place = (host.dataset.place = Math.max(0, Math.min(all.length - 1, before + step)));
   let reading = host.querySelector(".figure-reading");
   if (!reading) host.append((reading = h("p", { class: "figure-reading", role: "status" })));
-  reading.textContent = all[place];
+  if (reading.textContent !== all[place]) reading.textContent = all[place]; // the same is not said twice
 }
+
+// A figure has been drawn again, of another step say: what is read below it is what it shows now.
+page.readAgain = (host) => {
+  if (host?.dataset.place !== undefined) read(host, 0);
+};
 
 document.addEventListener(
   "keydown",

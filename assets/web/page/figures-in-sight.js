@@ -33,6 +33,7 @@ function inSight(plotly) {
     const { clientWidth } = place;
     react(place, ...figure);
     if (place.clientWidth !== clientWidth) resize(place); // a scroll bar has come with it
+    page.readAgain(place.closest(HOST));
   };
   const seen = new IntersectionObserver(
     (entries) => {
