@@ -27,7 +27,6 @@ from tests.helpers import between_processes
 _getfile = inspect.getfile
 inspect.getfile = without_gradio(_getfile)  # until all is collected: a file may import Gradio
 _made = {}
-FAILED = pytest.StashKey[bool]()
 ORDER = {"test_recipes.py": 0, "browser": 1, "laws": 2}  # folders and files of tests that come first
 
 
@@ -95,20 +94,6 @@ def pytest_runtest_makereport():
     if report.passed:
         report.keywords, report.sections = {}, []
     return report
-
-
-def pytest_exception_interact(node):
-    node.stash[FAILED] = True
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_teardown(item):
-    """What the tests of a file share ends with a test that failed: neither its second try nor the next test
-    stands on what it left, half done, on a page.
-    """
-    if item.stash.get(FAILED, False):
-        del item.stash[FAILED]
-        item.session._setupstate.teardown_exact((item.getparent(pytest.Module) or item).parent)
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks

@@ -29,6 +29,21 @@ MEDIA = {
 }
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 SCRIPT = [HOSTILE.encode(), b"<b>", b"&amp;", b"</script>", b"\n", b" end"]
+FAILED = pytest.StashKey[bool]()
+
+
+def pytest_exception_interact(node):
+    node.stash[FAILED] = True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item):
+    """The pages that the tests of a file share end with a test that failed: neither its second try nor the
+    next test stands on what it left there, half done.
+    """
+    if item.stash.get(FAILED, False):
+        del item.stash[FAILED]
+        item.session._setupstate.teardown_exact(item.getparent(pytest.Module).parent)
 
 
 @pytest.fixture(scope="package")
